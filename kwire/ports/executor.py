@@ -1,0 +1,34 @@
+"""Worker threads, for what would stall the event loop: fsync, deletes, index rebuilds, cold reads, large walks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import trio
+
+T = TypeVar("T")
+
+
+class Executor(Protocol):
+    """Runs a blocking function away from the event loop and returns (or raises) what it does."""
+
+    async def run(self, function: Callable[..., T], *arguments: object) -> T: ...
+
+
+class ThreadExecutor:
+    """Trio's worker threads, at most `threads` of them at once. A started call is never abandoned."""
+
+    def __init__(self, threads: int) -> None:
+        self._limiter = trio.CapacityLimiter(threads)
+
+    async def run(self, function: Callable[..., T], *arguments: object) -> T:
+        return await trio.to_thread.run_sync(function, *arguments, limiter=self._limiter)
+
+
+class InlineExecutor:
+    """Runs at once, in the caller: for simulation, where an order of events must come from the seed alone."""
+
+    async def run(self, function: Callable[..., T], *arguments: object) -> T:
+        await trio.lowlevel.checkpoint()
+        return function(*arguments)

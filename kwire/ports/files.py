@@ -1,0 +1,104 @@
+"""Files: the only place that opens one.
+
+A `FileSystem` hands out `File`s, which are read and written at positions (there is no cursor). `FileSlice` names a
+range of a file, so that a fetch response can carry bytes that were never read into this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class File(Protocol):
+    """An open file. Offsets and sizes are bytes. Every method may raise OSError."""
+
+    path: str
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Up to `size` bytes from `position`; fewer only at the end of the file."""
+
+    def pwrite(self, buffers: Sequence[Buffer], position: int) -> int:
+        """Writes all buffers one after the other from `position` (one gathered write); returns the bytes written.
+
+        All is written or OSError is raised; what a failed write left behind the old end is the caller's to truncate.
+        """
+
+    def size(self) -> int: ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def sync(self) -> None:
+        """fdatasync: blocks; for a worker thread."""
+
+    def resident(self, position: int, size: int) -> bool:
+        """Whether reading the range would not wait for the disk (all of it in the page cache, as far as is cheap to say).
+
+        True too where the system cannot tell a cached range from a cold one but reading cannot block (memory);
+        False where it cannot tell and reading might.
+        """
+
+    def fileno(self) -> int | None:
+        """The descriptor for os.sendfile; None where there is none (memory)."""
+
+    def close(self) -> None: ...
+
+
+class FileSystem(Protocol):
+    """Named files in folders. Paths are strings with '/'."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Opens for reading and writing. FileNotFoundError unless `create`."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def file_size(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int: ...
+
+    def list(self, path: str) -> list[str]:
+        """Names in a folder, sorted."""
+
+    def make_dirs(self, path: str) -> None: ...
+
+    def rename(self, old: str, new: str) -> None:
+        """Atomic; replaces a file that is in the way."""
+
+    def remove(self, path: str) -> None: ...
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def read(self, path: str) -> bytes: ...
+
+    def write_atomically(self, path: str, data: bytes) -> None:
+        """Replaces the file's content so that a crash leaves the old or the new: `.tmp`, fsync, rename, fsync of the folder."""
+
+    def sync_dir(self, path: str) -> None: ...
+
+    def lock(self, path: str) -> FileLock:
+        """An exclusive lock on a file (created if missing); BlockingIOError if another process (or holder) has it."""
+
+    def space(self, path: str) -> tuple[int, int]:
+        """(total, usable) bytes of the volume that holds `path`."""
+
+
+class FileLock(Protocol):
+    def release(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """`size` bytes of `file` from `position`: a part of a response that is sent without being read here."""
+
+    file: File
+    position: int
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def read(self) -> bytes:
+        return self.file.pread(self.size, self.position)

@@ -1,0 +1,46 @@
+"""The network: listeners and byte streams."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from kwire.ports.files import Buffer, FileSlice
+
+
+class StreamClosed(Exception):
+    """The peer is gone (reset, broken pipe) or this side was closed while in use."""
+
+
+class Stream(Protocol):
+    """A connected byte stream. One task reads, one writes. StreamClosed is the only failure."""
+
+    peer_host: str
+    peer_port: int
+
+    async def receive(self, max_bytes: int) -> bytes:
+        """What has arrived, at least one byte, up to max_bytes; b"" at the end of the stream."""
+
+    async def send(self, parts: Sequence[Buffer | FileSlice]) -> None:
+        """Sends all parts in order; file slices go out by sendfile where the stream can."""
+
+    def close(self) -> None:
+        """Closes at once, both ways; wakes a task that waits in receive or send with StreamClosed."""
+
+
+class Listener(Protocol):
+    host: str
+    port: int
+    """The real port, also where 0 was asked for."""
+
+    async def serve(self, handler: Callable[[Stream], Awaitable[None]]) -> None:
+        """Accepts until cancelled; runs `handler` for each stream in a task of its own and closes it afterwards."""
+
+    def close(self) -> None: ...
+
+
+class Transport(Protocol):
+    async def listen(self, host: str, port: int, backlog: int = 50) -> Listener: ...
+
+    async def connect(self, host: str, port: int) -> Stream:
+        """Raises OSError where nobody listens or the name is unknown."""

@@ -1,0 +1,386 @@
+"""The network for real: TCP sockets driven by Trio's readiness calls.
+
+Sockets are the operating system's own in non-blocking mode, not Trio's wrappers: an operation is tried at once and only
+where the kernel says "not now" does the task wait for readiness, which keeps a request and its answer inline.
+
+What `send` does with its parts:
+
+    buffers                 one gathered sendmsg
+    file slice, small       read (pread) and put among the buffers beside it: one system call and one packet for all
+    file slice, large       os.sendfile, from the page cache to the socket
+    a large one among them  the socket is corked meanwhile, so that header, file and trailer fill packets together
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+
+import trio
+from trio.lowlevel import (
+    cancel_shielded_checkpoint,
+    checkpoint,
+    checkpoint_if_cancelled,
+    notify_closing,
+    wait_readable,
+    wait_writable,
+)
+
+from kwire.ports.files import Buffer, FileSlice
+from kwire.ports.transport import Stream, StreamClosed
+
+log = logging.getLogger(__name__)
+
+SMALL_SLICE_BYTES = 16 * 1024
+"""A file slice up to this size is read and joined to its neighbours: sendfile's own call costs more than that copy."""
+
+SENDFILE_BYTES = 1024 * 1024
+"""One sendfile call sends at most this much before other tasks get their turn."""
+
+READ_CHUNK_BYTES = 256 * 1024
+"""How much of a file is read at a time where it cannot be sent by sendfile."""
+
+IOV_MAX = min(os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in os.sysconf_names else 1024, 1024)
+"""The most buffers one sendmsg may carry."""
+
+ACCEPT_PAUSE_SECONDS = 0.1
+"""How long accepting pauses when the process has no descriptor or memory left for one more connection."""
+
+PORT_ATTEMPTS = 20
+"""How often a free port is drawn until it is free on every address of the host name."""
+
+CONNECT_ATTEMPT_SECONDS = 3.0
+"""How long an address that does not answer may keep the next address of the same host name waiting."""
+
+_OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+_NO_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
+_NO_SUCH_FAMILY = {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT}
+_EVERY_ADDRESS = [(int(socket.AF_INET6), "::"), (int(socket.AF_INET), "0.0.0.0")]
+_CORK: int | None = getattr(socket, "TCP_CORK", None)
+
+
+class TcpStream:
+    """A connected TCP socket. Buffers given to `send` are bytes-like with items of one byte.
+
+    A send that fails or is cancelled half-way leaves the peer with a torn frame: from then on every send fails.
+    """
+
+    def __init__(self, sock: socket.socket, peer: tuple[str, int]) -> None:
+        self.peer_host, self.peer_port = peer
+        self._socket = sock
+        self._torn = False
+
+    async def receive(self, max_bytes: int) -> bytes:
+        await checkpoint_if_cancelled()
+        try:
+            data = self._socket.recv(max_bytes)
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            raise _closed(error) from error
+        else:
+            await cancel_shielded_checkpoint()  # a peer that never pauses must not keep the others waiting
+            return data
+        while True:
+            try:
+                await wait_readable(self._socket.fileno())
+                return self._socket.recv(max_bytes)
+            except BlockingIOError:
+                continue
+            except (OSError, ValueError, trio.ClosedResourceError) as error:
+                raise _closed(error) from error
+
+    async def send(self, parts: Sequence[Buffer | FileSlice]) -> None:
+        await checkpoint_if_cancelled()
+        if self._torn:
+            raise StreamClosed("an earlier send did not finish")
+        try:
+            runs = _runs(parts)
+            if len(runs) == 1 and isinstance(runs[0], list):
+                await self._send_buffers(runs[0])
+            elif runs:
+                await self._send_runs(runs)
+        except (OSError, ValueError, trio.ClosedResourceError) as error:
+            self._torn = True
+            raise _closed(error) from error
+        except BaseException:
+            self._torn = True
+            raise
+
+    def close(self) -> None:
+        if self._socket.fileno() >= 0:
+            notify_closing(self._socket.fileno())
+            self._socket.close()
+
+    async def _send_runs(self, runs: list[list[Buffer] | FileSlice]) -> None:
+        if _CORK is not None:
+            self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, 1)
+        for run in runs:
+            if isinstance(run, FileSlice):
+                await self._send_slice(run)
+            else:
+                await self._send_buffers(run)
+        if _CORK is not None:
+            self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, 0)
+
+    async def _send_buffers(self, buffers: list[Buffer]) -> None:
+        sock = self._socket
+        while buffers:
+            window = buffers if len(buffers) <= IOV_MAX else buffers[:IOV_MAX]
+            try:
+                sent = sock.send(window[0]) if len(window) == 1 else sock.sendmsg(window)
+            except BlockingIOError:
+                await wait_writable(sock.fileno())
+                continue
+            buffers = _rest(buffers, sent)
+
+    async def _send_slice(self, part: FileSlice) -> None:
+        descriptor = part.file.fileno()
+        position, end = part.position, part.position + part.size
+        while descriptor is not None and position < end:
+            try:
+                sent = os.sendfile(self._socket.fileno(), descriptor, position, min(end - position, SENDFILE_BYTES))
+            except BlockingIOError:
+                await wait_writable(self._socket.fileno())
+                continue
+            except OSError as error:
+                if error.errno not in _NO_SENDFILE:
+                    raise
+                descriptor = None  # a file system that cannot do it: read and send
+                continue
+            if sent == 0:
+                raise StreamClosed(f"{part.file.path} ends before byte {end}")
+            position += sent
+            if position < end:
+                await checkpoint()
+        while position < end:
+            data = _read(part, position, min(end - position, READ_CHUNK_BYTES))
+            await self._send_buffers([data])
+            position += len(data)
+
+
+class TcpListener:
+    """Listening sockets on every address of one host name, all on one port."""
+
+    def __init__(self, sockets: list[socket.socket], host: str, port: int, transport: TcpTransport) -> None:
+        self.host = host
+        self.port = port
+        self._sockets = sockets
+        self._transport = transport
+
+    async def serve(self, handler: Callable[[Stream], Awaitable[None]]) -> None:
+        """Accepts until cancelled or closed. An exception of a handler is logged and ends that connection only."""
+        async with trio.open_nursery() as nursery:
+            for sock in self._sockets:
+                nursery.start_soon(self._accept_all, sock, nursery, handler)
+
+    async def _accept_all(
+        self, listening: socket.socket, nursery: trio.Nursery, handler: Callable[[Stream], Awaitable[None]]
+    ) -> None:
+        starved = False
+        while True:
+            try:
+                sock, address = listening.accept()
+            except BlockingIOError:
+                try:
+                    await wait_readable(listening.fileno())
+                except trio.ClosedResourceError:
+                    return
+                continue
+            except OSError as error:
+                if listening.fileno() < 0:
+                    return
+                if error.errno in _OUT_OF_RESOURCES:
+                    if not starved:
+                        log.warning("cannot accept connections on %s:%d: %s", self.host, self.port, error.strerror)
+                    starved = True
+                    await trio.sleep(ACCEPT_PAUSE_SECONDS)
+                else:  # ECONNABORTED and the like: that connection failed before it was accepted
+                    await checkpoint()
+                continue
+            starved = False
+            try:
+                self._transport.prepare(sock)
+            except OSError:  # reset meanwhile
+                sock.close()
+                continue
+            nursery.start_soon(_handle, TcpStream(sock, _peer(address)), handler)
+            await checkpoint()
+
+    def close(self) -> None:
+        for sock in self._sockets:
+            if sock.fileno() >= 0:
+                notify_closing(sock.fileno())
+                sock.close()
+
+
+class TcpTransport:
+    """TCP over IPv4 and IPv6. Buffer sizes are bytes; -1 leaves them to the operating system, which adapts them."""
+
+    def __init__(self, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1) -> None:
+        self._send_buffer_bytes = send_buffer_bytes
+        self._receive_buffer_bytes = receive_buffer_bytes
+
+    async def listen(self, host: str, port: int, backlog: int = 50) -> TcpListener:
+        """Listens on every address of `host`; "" is every address of this machine. Port 0 takes a free one."""
+        addresses = await _resolve(host, port, socket.AI_PASSIVE) if host else _EVERY_ADDRESS
+        for attempt in range(PORT_ATTEMPTS):
+            try:
+                sockets = self._bind_all(addresses, port, backlog)
+                break
+            except OSError as error:  # a free port of one address may be taken on the next: draw another
+                if port or error.errno != errno.EADDRINUSE or attempt == PORT_ATTEMPTS - 1:
+                    raise
+        return TcpListener(sockets, host, sockets[0].getsockname()[1], self)
+
+    def _bind_all(self, addresses: Sequence[tuple[int, str]], port: int, backlog: int) -> list[socket.socket]:
+        sockets: list[socket.socket] = []
+        refused: OSError | None = None
+        try:
+            for family, address in addresses:
+                try:
+                    sock = self._listening(family, address, port, backlog)
+                except OSError as error:
+                    if error.errno not in _NO_SUCH_FAMILY:
+                        raise
+                    refused = error  # a name like localhost may have an IPv6 address on a machine without IPv6
+                    continue
+                sockets.append(sock)
+                port = sock.getsockname()[1]
+                if address == "::":
+                    break  # takes IPv4 too
+        except OSError:
+            for sock in sockets:
+                sock.close()
+            raise
+        if not sockets:
+            raise refused or OSError(errno.EADDRNOTAVAIL, "no address to listen on")
+        return sockets
+
+    async def connect(self, host: str, port: int) -> TcpStream:
+        """Tries the addresses of `host` one after the other."""
+        addresses = await _resolve(host, port, 0)
+        failure: OSError = OSError(errno.EADDRNOTAVAIL, f"{host} has no address")
+        for index, (family, address) in enumerate(addresses):
+            last = index == len(addresses) - 1
+            try:
+                with trio.move_on_after(float("inf") if last else CONNECT_ATTEMPT_SECONDS):
+                    return await self._connected(family, address, port)
+                failure = TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+            except OSError as error:
+                failure = error
+        raise failure
+
+    def prepare(self, sock: socket.socket) -> None:
+        """The options every connected socket gets. May raise OSError."""
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._set_buffers(sock)
+
+    def _set_buffers(self, sock: socket.socket) -> None:
+        if self._send_buffer_bytes > 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer_bytes)
+        if self._receive_buffer_bytes > 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer_bytes)
+
+    def _listening(self, family: int, address: str, port: int, backlog: int) -> socket.socket:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address == "::" else 1)
+            self._set_buffers(sock)  # before listen(): a connection's largest window is settled by its first packet
+            sock.bind((address, port))
+            sock.listen(backlog)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    async def _connected(self, family: int, address: str, port: int) -> TcpStream:
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            self.prepare(sock)
+            try:
+                sock.connect((address, port))
+            except BlockingIOError:
+                await wait_writable(sock.fileno())
+                code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                if code:
+                    raise OSError(code, os.strerror(code)) from None
+            if sock.getsockname() == sock.getpeername():  # TCP lets a socket meet itself on a free local port
+                raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+        except BaseException:
+            sock.close()
+            raise
+        return TcpStream(sock, (address, port))
+
+
+async def _handle(stream: TcpStream, handler: Callable[[Stream], Awaitable[None]]) -> None:
+    try:
+        await handler(stream)
+    except* StreamClosed:
+        log.debug("%s:%d went away", stream.peer_host, stream.peer_port)
+    except* Exception as group:
+        log.error("the handler of %s:%d failed", stream.peer_host, stream.peer_port, exc_info=group)
+    finally:
+        stream.close()
+
+
+async def _resolve(host: str, port: int, flags: int) -> list[tuple[int, str]]:
+    """(family, address) of a name or of a literal address (brackets around an IPv6 one allowed), without doubles."""
+    found = await trio.socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=flags)
+    return list(dict.fromkeys((int(family), str(address[0])) for family, _, _, _, address in found))
+
+
+def _peer(address: tuple[str, int] | tuple[str, int, int, int]) -> tuple[str, int]:
+    return address[0].removeprefix("::ffff:"), address[1]  # an IPv4 client of a dual-stack listener is an IPv4 client
+
+
+def _closed(error: Exception) -> StreamClosed:
+    return StreamClosed((error.strerror if isinstance(error, OSError) else None) or "this side was closed")
+
+
+def _read(part: FileSlice, position: int, size: int) -> bytes:
+    data = part.file.pread(size, position)
+    if len(data) != size:
+        raise StreamClosed(f"{part.file.path} ends before byte {position + size}")
+    return data
+
+
+def _runs(parts: Sequence[Buffer | FileSlice]) -> list[list[Buffer] | FileSlice]:
+    """Parts grouped into runs of buffers (small slices read) and large slices; empty parts left out."""
+    runs: list[list[Buffer] | FileSlice] = []
+    run: list[Buffer] = []
+    for part in parts:
+        if not len(part):
+            continue
+        if not isinstance(part, FileSlice):
+            run.append(part)
+        elif part.size <= SMALL_SLICE_BYTES:
+            run.append(_read(part, part.position, part.size))
+        else:
+            if run:
+                runs.append(run)
+                run = []
+            runs.append(part)
+    if run:
+        runs.append(run)
+    return runs
+
+
+def _rest(buffers: list[Buffer], sent: int) -> list[Buffer]:
+    """What is left of the buffers after their first `sent` bytes."""
+    index = 0
+    while index < len(buffers) and sent >= len(buffers[index]):
+        sent -= len(buffers[index])
+        index += 1
+    rest = buffers[index:]
+    if sent:
+        rest[0] = memoryview(rest[0])[sent:]
+    return rest

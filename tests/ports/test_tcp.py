@@ -1,0 +1,141 @@
+"""What only real sockets do: addresses, options, and running out of descriptors."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import socket
+import struct
+
+import pytest
+import trio
+import trio.testing
+
+from kwire.ports import tcp
+from kwire.ports.tcp import TcpListener, TcpStream, TcpTransport
+from kwire.ports.transport import Stream, StreamClosed
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as sock:
+            sock.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+async def answer_with_peer(stream: Stream) -> None:
+    await stream.send([stream.peer_host.encode()])
+
+
+async def ask(host: str, port: int) -> str:
+    stream = await TcpTransport().connect(host, port)
+    answer = await stream.receive(100)
+    stream.close()
+    return answer.decode()
+
+
+async def test_an_empty_host_is_every_address() -> None:
+    listener = await TcpTransport().listen("", 0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.serve, answer_with_peer)
+        assert await ask("127.0.0.1", listener.port) == "127.0.0.1"
+        if has_ipv6():
+            assert await ask("[::1]", listener.port) == "::1"
+        listener.close()
+
+
+async def test_localhost_is_reached_over_each_of_its_addresses() -> None:
+    listener = await TcpTransport().listen("localhost", 0)
+    addresses = {str(found[4][0]) for found in await trio.socket.getaddrinfo("localhost", 0, type=socket.SOCK_STREAM)}
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.serve, answer_with_peer)
+        for address in addresses:
+            if ":" not in address or has_ipv6():
+                assert await ask(address, listener.port) == address
+        listener.close()
+
+
+async def test_every_connection_sends_without_delay() -> None:
+    """Nagle's delay would hold back the last packet of a response."""
+    accepted: list[TcpStream] = []
+
+    async def keep(stream: Stream) -> None:
+        assert isinstance(stream, TcpStream)
+        accepted.append(stream)
+        await stream.send([b"x"])
+        await trio.sleep_forever()
+
+    transport = TcpTransport(send_buffer_bytes=30_000, receive_buffer_bytes=20_000)
+    listener = await transport.listen("127.0.0.1", 0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.serve, keep)
+        stream = await transport.connect("127.0.0.1", listener.port)
+        await stream.receive(1)
+        for end in (stream, accepted[0]):
+            assert end._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert end._socket.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert end._socket.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) in (30_000, 60_000)  # Linux doubles it
+            assert end._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in (20_000, 40_000)
+        stream.close()
+        nursery.cancel_scope.cancel()
+    listener.close()
+
+
+async def test_a_reset_is_a_closed_stream() -> None:
+    async def reset(stream: Stream) -> None:
+        assert isinstance(stream, TcpStream)
+        stream._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    listener = await TcpTransport().listen("127.0.0.1", 0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.serve, reset)
+        stream = await TcpTransport().connect("127.0.0.1", listener.port)
+        with pytest.raises(StreamClosed, match="reset"):
+            await stream.receive(1)
+        stream.close()
+        listener.close()
+
+
+class ScriptedSocket:
+    """A listening socket whose first accepts fail as told, before the real ones."""
+
+    def __init__(self, real: socket.socket, failures: list[int]) -> None:
+        self.real = real
+        self.failures = failures
+
+    def accept(self) -> tuple[socket.socket, object]:
+        if self.failures:
+            raise OSError(self.failures.pop(0), "scripted")
+        return self.real.accept()
+
+    def fileno(self) -> int:
+        return self.real.fileno()
+
+    def close(self) -> None:
+        self.real.close()
+
+
+async def test_accepting_survives_failures_with_one_line(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tcp, "ACCEPT_PAUSE_SECONDS", 0.001)
+    caplog.set_level(logging.WARNING)
+    transport = TcpTransport()
+    real = await transport.listen("127.0.0.1", 0)
+    failures = [errno.EMFILE, errno.EMFILE, errno.ENFILE, errno.ECONNABORTED]
+    sock = ScriptedSocket(real._sockets[0], failures)
+    listener = TcpListener([sock], real.host, real.port, transport)  # type: ignore[list-item]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.serve, answer_with_peer)
+        assert await ask("127.0.0.1", listener.port) == "127.0.0.1"
+        assert not failures
+        listener.close()
+    assert len(caplog.records) == 1
+    assert "cannot accept" in caplog.text
+
+
+async def test_an_unknown_host_is_an_os_error() -> None:
+    with pytest.raises(socket.gaierror):
+        await TcpTransport().connect("no-such-host.invalid", 9092)

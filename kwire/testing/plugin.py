@@ -4,8 +4,8 @@
         producer = KafkaProducer(bootstrap_servers=kwire_broker.bootstrap)
         producer.send(kwire_topic, b"order").get()
 
-With pytest-xdist each worker is a session of its own, so each has its own broker. When a test fails, the last lines of the log
-of every broker that it used are added to its report. Nothing but pytest is imported until a fixture is used.
+With pytest-xdist each worker is a session of its own, so each has its own broker. When a test fails, the last lines of
+the log of every broker that it used are added to its report. Nothing but pytest is imported until a fixture is used.
 """
 
 from __future__ import annotations

@@ -30,10 +30,10 @@ class BrokerError(Exception):
 class BrokerProcess:
     """One `kwire serve`, started by `start` or by entering it as a context manager, ended by `close`.
 
-    `config` holds broker settings by Kafka's names; they go on the command line, so they win over everything else. KWIRE_…
-    variables of the surrounding environment are not passed on: only those in `environment` are. Unless `config` has
-    `listeners`, the broker listens on `listen`, by default a free port of the loopback interface, and keeps that port over
-    `restart`. Data go to `data_dir`, which stays, or else to a temporary folder, which `close` removes.
+    `config` holds broker settings by Kafka's names; they go on the command line, so they win over everything else.
+    KWIRE_… variables of the surrounding environment are not passed on: only those in `environment` are. Unless `config`
+    has `listeners`, the broker listens on `listen`, by default a free port of the loopback interface, and keeps that
+    port over `restart`. Data go to `data_dir`, which stays, or else to a temporary folder, which `close` removes.
 
     `str(broker)` is its bootstrap address.
     """
@@ -91,13 +91,13 @@ class BrokerProcess:
         return [*command, *self._arguments]
 
     def start(self, timeout: float = START_TIMEOUT) -> BrokerProcess:
-        """Returns when the broker accepts connections; raises BrokerError when it ends first or `timeout` seconds pass."""
+        """Returns when the broker accepts connections; raises BrokerError where it ends first or takes too long."""
         if self.running:
             raise BrokerError(f"the broker already runs on {self.bootstrap}")
         self._folder.mkdir(exist_ok=True)
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("KWIRE_")}
         with self.log.open("ab") as log:
-            # A process group of its own: an interrupt from the keyboard ends the tests, whose teardown then stops the broker.
+            # In a process group of its own, so that Ctrl-C reaches the tests alone, whose teardown stops the broker.
             process = subprocess.Popen(
                 self.command(),
                 stdin=subprocess.DEVNULL,
@@ -112,12 +112,13 @@ class BrokerProcess:
         ready = READY.match(line)
         if ready is None:
             self.kill()
-            raise BrokerError(f"kwire did not start (exit code {process.returncode}): {line.strip()!r}\n{self.log_tail()}")
+            said = f" and said {line.strip()!r}" if line else ""
+            raise BrokerError(f"kwire did not start: it ended with {process.returncode}{said}\n{self.log_tail()}")
         self.host, self.port = ready[1].strip("[]"), int(ready[2])
         return self
 
     def stop(self, timeout: float = STOP_TIMEOUT) -> None:
-        """Stops the broker cleanly (SIGTERM); raises BrokerError, the process killed, when that takes longer than `timeout`."""
+        """Stops the broker cleanly (SIGTERM); where that takes over `timeout` seconds, kills it and raises BrokerError."""
         if self._process is None:
             return
         if self.running:

@@ -12,8 +12,8 @@ TIMEOUT = 30.0
 
 
 def create_topic(bootstrap: str, name: str, partitions: int, configs: Mapping[str, object]) -> None:
-    """Creates a topic with one replica and returns when it can be used; raises KafkaError where the broker refuses."""
-    body = struct.pack(">i", 1) + _string(name) + struct.pack(">ihi", partitions, 1, 0) + struct.pack(">i", len(configs))
+    """Creates a topic with one replica and returns when it can be used; raises KafkaError where that is refused."""
+    body = struct.pack(">i", 1) + _string(name) + struct.pack(">ihii", partitions, 1, 0, len(configs))
     for key, value in configs.items():
         body += _string(key) + _string(str(value).lower() if isinstance(value, bool) else str(value))
     body += struct.pack(">i?", int(TIMEOUT * 1000), False)

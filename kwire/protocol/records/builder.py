@@ -1,0 +1,121 @@
+"""Building record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kwire.protocol.records.compression import Compression, compress
+from kwire.protocol.records.header import (
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_FLAG,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    seal,
+)
+from kwire.protocol.records.record import Record
+from kwire.protocol.records.varint import encode_varint
+
+_NULL = encode_varint(-1)
+
+
+def encode_record(
+    timestamp_delta: int,
+    offset_delta: int,
+    key: bytes | None,
+    value: bytes | None,
+    headers: Sequence[tuple[str, bytes | None]] = (),
+) -> bytes:
+    """One record as it lies, uncompressed, in a batch."""
+    parts = [
+        b"\x00",
+        encode_varint(timestamp_delta),
+        encode_varint(offset_delta),
+        _NULL if key is None else encode_varint(len(key)) + key,
+        _NULL if value is None else encode_varint(len(value)) + value,
+        encode_varint(len(headers)),
+    ]
+    for name, header_value in headers:
+        encoded = name.encode()
+        parts.append(encode_varint(len(encoded)) + encoded)
+        parts.append(_NULL if header_value is None else encode_varint(len(header_value)) + header_value)
+    body = b"".join(parts)
+    return encode_varint(len(body)) + body
+
+
+def build_batch(
+    records: Iterable[Record],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = NO_LEADER_EPOCH,
+    compression: Compression = Compression.NONE,
+    level: int | None = None,
+    log_append_time: int | None = None,
+    delete_horizon: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+    control: bool = False,
+    last_offset: int | None = None,
+) -> bytes:
+    """A batch of these records; with none of them the empty batch that compaction leaves behind.
+
+    Each record keeps its offset, which must lie in [base_offset, last_offset]; `last_offset` is the last record's
+    where it is not given. `log_append_time` makes the batch one of LogAppendTime with that time (ms); otherwise it is
+    CreateTime and max_timestamp the latest of the records'. `delete_horizon` (ms) is put in place of the first
+    record's time as the base timestamp. `level` means what `compression.<codec>.level` means.
+    """
+    encoded: list[bytes] = []
+    base_timestamp = NO_TIMESTAMP if delete_horizon is None else delete_horizon
+    max_timestamp = NO_TIMESTAMP
+    last_delta = -1
+    for record in records:
+        timestamp = record.timestamp if log_append_time is None else log_append_time
+        if not encoded and delete_horizon is None:
+            base_timestamp = timestamp
+        if timestamp > max_timestamp:
+            max_timestamp = timestamp
+        last_delta = record.offset - base_offset
+        encoded.append(encode_record(timestamp - base_timestamp, last_delta, record.key, record.value, record.headers))
+    data = b"".join(encoded)
+    if compression and encoded:
+        data = compress(compression, data, level)
+    attributes = (
+        compression
+        | (LOG_APPEND_TIME_FLAG if log_append_time is not None else 0)
+        | (TRANSACTIONAL_FLAG if transactional else 0)
+        | (CONTROL_FLAG if control else 0)
+        | (DELETE_HORIZON_FLAG if delete_horizon is not None else 0)
+    )
+    header = BatchHeader(
+        base_offset=base_offset,
+        batch_length=HEADER_SIZE - LOG_OVERHEAD + len(data),
+        leader_epoch=leader_epoch,
+        magic=MAGIC,
+        crc=0,
+        attributes=attributes,
+        last_offset_delta=last_delta if last_offset is None else last_offset - base_offset,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp if log_append_time is None else log_append_time,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        count=len(encoded),
+    )
+    return seal(header, data) + data
+
+
+def simple_records(
+    pairs: Iterable[tuple[bytes | None, bytes | None]], timestamp: int, base_offset: int = 0
+) -> list[Record]:
+    """Records of these keys and values, all of one time, at offsets from `base_offset` on."""
+    return [Record(base_offset + index, timestamp, key, value, []) for index, (key, value) in enumerate(pairs)]

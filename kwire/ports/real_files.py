@@ -1,0 +1,184 @@
+"""Files on a real disk.
+
+A `PosixFile`'s descriptor lives as long as anything refers to the object: a `FileSlice` that waits to be sent keeps it
+open although the segment was deleted, renamed or dropped from the cache of open files meanwhile. Whoever is done with
+a file that others may still be sending therefore just forgets it; `close()` is for those who know they are alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Sequence
+
+from kwire.ports.files import Buffer, File, FileLock
+
+_MAX_BUFFERS = 1024
+"""IOV_MAX: what one gathered write may take."""
+
+_RESIDENCY_STEP = 128 * 1024
+"""One page in so many bytes is asked for: the kernel reads ahead and evicts in runs, and a probe costs about 1 µs."""
+
+_NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
+_PROBE = [bytearray(1)]
+
+
+class PosixFile:
+    """An open file and its descriptor."""
+
+    __slots__ = ("_descriptor", "path")
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    def pread(self, size: int, position: int) -> bytes:
+        data = os.pread(self._descriptor, size, position)
+        if len(data) == size or not data:
+            return data
+        parts = [data]
+        missing = size - len(data)
+        while missing:  # one read gives at most 2 GiB; otherwise this is the end of the file
+            data = os.pread(self._descriptor, missing, position + size - missing)
+            if not data:
+                break
+            parts.append(data)
+            missing -= len(data)
+        return b"".join(parts)
+
+    def pwrite(self, buffers: Sequence[Buffer], position: int) -> int:
+        if len(buffers) > _MAX_BUFFERS:
+            return sum(
+                self.pwrite(buffers[i : i + _MAX_BUFFERS], position + sum(map(len, buffers[:i])))
+                for i in range(0, len(buffers), _MAX_BUFFERS)
+            )
+        size = 0
+        for buffer in buffers:
+            size += len(buffer)
+        written = os.pwritev(self._descriptor, buffers, position)
+        while written < size:  # a nearly full disk takes a part; the next call says why
+            rest = memoryview(b"".join(buffers))[written:]
+            written += os.pwritev(self._descriptor, [rest], position + written)
+        return size
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._descriptor, size)
+
+    def sync(self) -> None:
+        if hasattr(os, "fdatasync"):
+            os.fdatasync(self._descriptor)
+        else:
+            os.fsync(self._descriptor)
+
+    def resident(self, position: int, size: int) -> bool:
+        if size <= 0:
+            return True
+        if _NOWAIT is None:
+            return False
+        last = position + size - 1
+        try:
+            for probe in range(position, last, _RESIDENCY_STEP):
+                os.preadv(self._descriptor, _PROBE, probe, _NOWAIT)
+            os.preadv(self._descriptor, _PROBE, last, _NOWAIT)
+        except OSError:  # EAGAIN: cold; EOPNOTSUPP: this file system cannot tell
+            return False
+        return True
+
+    def fileno(self) -> int | None:
+        return self._descriptor
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class PosixFileSystem:
+    """The operating system's files."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return PosixFile(path, os.open(path, flags, 0o644))
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def file_size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def list(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_dirs(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)
+
+    def remove_tree(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb", buffering=0) as file:
+            return file.readall()
+
+    def write_atomically(self, path: str, data: bytes) -> None:
+        temporary = path + ".tmp"
+        with open(temporary, "wb", buffering=0) as file:
+            written = 0
+            while written < len(data):
+                written += file.write(memoryview(data)[written:])
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        self.sync_dir(os.path.dirname(path) or ".")
+
+    def sync_dir(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def lock(self, path: str) -> FileLock:
+        return PosixFileLock(path)
+
+    def space(self, path: str) -> tuple[int, int]:
+        volume = os.statvfs(path)
+        return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
+
+
+class PosixFileLock:
+    """An exclusive lock, held until released or until the process ends.
+
+    Two kinds at once: flock keeps out another holder in this process too, the record lock keeps out a Java broker.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError) as error:
+            self.release()
+            raise BlockingIOError(error.errno, "locked by another process", path) from error
+        except OSError:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1

@@ -1,0 +1,97 @@
+"""How files and folders are named, as in Apache Kafka.
+
+<log dir>/
+    .lock  meta.properties  .kafka_cleanshutdown
+    recovery-point-offset-checkpoint  replication-offset-checkpoint  log-start-offset-checkpoint
+    orders-0/                                        topic "orders", partition 0
+        partition.metadata  leader-epoch-checkpoint
+        00000000000000000000.log .index .timeindex   the segment that begins at offset 0
+        00000000000000004711.log .index .timeindex .txnindex .snapshot
+        00000000000000000000.log.deleted             waits for file.delete.delay.ms
+    orders-1.0123456789abcdef0123456789abcdef-delete/   a deleted partition, likewise
+    orders-2.0123456789abcdef0123456789abcdef-stray/    a partition nobody knows any more
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+LOG = ".log"
+OFFSET_INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TRANSACTION_INDEX = ".txnindex"
+SNAPSHOT = ".snapshot"
+SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+INDEX_SUFFIXES = (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+
+DELETE_DIR = "-delete"
+STRAY_DIR = "-stray"
+FUTURE_DIR = "-future"
+
+PARTITION_METADATA = "partition.metadata"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+
+LOCK = ".lock"
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
+
+CLUSTER_METADATA_DIR = "__cluster_metadata-0"
+"""A KRaft controller's own log: no partition of ours, and left alone."""
+
+_MAX_NAME = 255
+_ID_DIGITS = 32
+
+
+class PartitionDir(NamedTuple):
+    """What the name of a partition's folder says."""
+
+    topic: str
+    partition: int
+    suffix: str
+    """"" for a live one, else `DELETE_DIR`, `STRAY_DIR` or `FUTURE_DIR`."""
+
+
+def segment_name(base_offset: int, suffix: str) -> str:
+    """The name of a segment's file, such as `00000000000000000042.log`."""
+    return f"{base_offset:020d}{suffix}"
+
+
+def parse_segment_name(name: str) -> tuple[int, str] | None:
+    """(offset, rest of the name from its first dot), or None where the name does not begin with a number."""
+    digits, dot, rest = name.partition(".")
+    if not dot or not digits.isascii() or not digits.isdigit():
+        return None
+    return int(digits), "." + rest
+
+
+def partition_dir_name(topic: str, partition: int) -> str:
+    return f"{topic}-{partition}"
+
+
+def renamed_dir_name(topic: str, partition: int, unique: bytes, suffix: str) -> str:
+    """The name a partition's folder takes before it is deleted or set aside. `unique`: 16 random bytes."""
+    ending = f"-{partition}.{unique.hex()}{suffix}"
+    return topic[: _MAX_NAME - len(ending)] + ending
+
+
+def parse_partition_dir(name: str) -> PartitionDir | None:
+    """None where the name is not that of a partition's folder (live, deleted, stray or future)."""
+    suffix = ""
+    for candidate in (DELETE_DIR, STRAY_DIR, FUTURE_DIR):
+        if name.endswith(candidate):
+            name, dot, unique = name[: -len(candidate)].rpartition(".")
+            if not dot or len(unique) != _ID_DIGITS:
+                return None
+            suffix = candidate
+            break
+    topic, dash, partition = name.rpartition("-")
+    if not dash or not topic or not partition.isascii() or not partition.isdigit():
+        return None
+    return PartitionDir(topic, int(partition), suffix)

@@ -1,0 +1,192 @@
+"""Both file systems keep the promises of the port; each also what only it can."""
+
+import errno
+import gc
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kwire.ports.files import FileSlice, FileSystem
+from kwire.ports.memory_files import MemoryFileSystem
+from kwire.ports.real_files import PosixFileSystem
+
+
+@pytest.fixture(params=["real", "memory"])
+def place(request, tmp_path) -> tuple[FileSystem, str]:
+    if request.param == "real":
+        return PosixFileSystem(), str(tmp_path)
+    files = MemoryFileSystem()
+    files.make_dirs("/data")
+    return files, "/data"
+
+
+def test_bytes_are_read_where_they_were_written(place):
+    files, root = place
+    file = files.open(f"{root}/a", create=True)
+    assert file.pwrite([b"abc", memoryview(b"defg"), bytearray(b"h")], 0) == 8
+    assert file.pwrite([b"XY"], 2) == 2
+    assert file.pread(100, 0) == b"abXYefgh"
+    assert file.pread(3, 5) == b"fgh"
+    assert file.pread(3, 8) == b""
+    assert file.size() == files.file_size(f"{root}/a") == 8
+    assert FileSlice(file, 1, 3).read() == b"bXY"
+
+
+def test_a_gap_reads_as_zeros_and_truncate_goes_both_ways(place):
+    files, root = place
+    file = files.open(f"{root}/a", create=True)
+    file.pwrite([b"end"], 5)
+    assert file.pread(8, 0) == bytes(5) + b"end"
+    file.truncate(6)
+    assert file.pread(8, 0) == bytes(5) + b"e"
+    file.truncate(9)
+    assert file.pread(9, 0) == bytes(5) + b"e" + bytes(3)
+    file.sync()
+
+
+def test_more_buffers_than_one_system_call_takes(place):
+    files, root = place
+    file = files.open(f"{root}/a", create=True)
+    buffers = [bytes([i % 251]) * (i % 5) for i in range(3000)]
+    assert file.pwrite(buffers, 7) == sum(map(len, buffers))
+    assert file.pread(10_000, 7) == b"".join(buffers)
+
+
+def test_open_of_a_missing_file_and_in_a_missing_folder(place):
+    files, root = place
+    with pytest.raises(FileNotFoundError):
+        files.open(f"{root}/missing")
+    with pytest.raises(FileNotFoundError):
+        files.open(f"{root}/no/such/folder", create=True)
+    assert not files.exists(f"{root}/missing")
+
+
+def test_names_in_a_folder(place):
+    files, root = place
+    files.make_dirs(f"{root}/t-0/deep")
+    files.make_dirs(f"{root}/t-0")
+    files.open(f"{root}/b", create=True)
+    files.open(f"{root}/a", create=True)
+    assert files.list(root) == ["a", "b", "t-0"]
+    assert files.list(f"{root}/t-0") == ["deep"]
+    with pytest.raises(FileNotFoundError):
+        files.list(f"{root}/nothing")
+
+
+def test_an_open_file_outlives_its_name(place):
+    files, root = place
+    file = files.open(f"{root}/a", create=True)
+    file.pwrite([b"kept"], 0)
+    files.rename(f"{root}/a", f"{root}/b")
+    files.open(f"{root}/a", create=True).pwrite([b"other"], 0)
+    assert file.pread(9, 0) == b"kept"
+    files.remove(f"{root}/b")
+    assert file.pread(9, 0) == b"kept"
+    with pytest.raises(FileNotFoundError):
+        files.remove(f"{root}/b")
+
+
+def test_rename_replaces_a_file_and_moves_a_folder(place):
+    files, root = place
+    files.make_dirs(f"{root}/old/in")
+    files.open(f"{root}/old/in/x", create=True).pwrite([b"1"], 0)
+    files.rename(f"{root}/old", f"{root}/new")
+    assert files.read(f"{root}/new/in/x") == b"1"
+    assert not files.exists(f"{root}/old")
+    files.open(f"{root}/new/in/y", create=True).pwrite([b"2"], 0)
+    files.rename(f"{root}/new/in/y", f"{root}/new/in/x")
+    assert files.list(f"{root}/new/in") == ["x"]
+    assert files.read(f"{root}/new/in/x") == b"2"
+    files.remove_tree(f"{root}/new")
+    assert files.list(root) == []
+
+
+def test_an_atomic_write_leaves_no_temporary(place):
+    files, root = place
+    files.write_atomically(f"{root}/c", b"one")
+    files.write_atomically(f"{root}/c", b"two and more")
+    assert files.read(f"{root}/c") == b"two and more"
+    assert files.list(root) == ["c"]
+    files.sync_dir(root)
+
+
+def test_a_lock_has_one_holder(place):
+    files, root = place
+    lock = files.lock(f"{root}/.lock")
+    with pytest.raises(BlockingIOError):
+        files.lock(f"{root}/.lock")
+    lock.release()
+    files.lock(f"{root}/.lock").release()
+
+
+def test_space(place):
+    files, root = place
+    total, usable = files.space(root)
+    assert 0 < usable <= total
+
+
+def test_a_lock_keeps_out_another_process(tmp_path):
+    files = PosixFileSystem()
+    lock = files.lock(f"{tmp_path}/.lock")
+    program = f"from kwire.ports.real_files import PosixFileSystem as F; F().lock({str(tmp_path)!r} + '/.lock')"
+    blocked = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "BlockingIOError" in blocked.stderr
+    lock.release()
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+def test_a_descriptor_closes_with_the_last_reference(tmp_path):
+    file = PosixFileSystem().open(f"{tmp_path}/a", create=True)
+    descriptor = file.fileno()
+    part = FileSlice(file, 0, 1)
+    del file
+    gc.collect()
+    os.fstat(descriptor)
+    del part
+    gc.collect()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+def test_evicted_pages_are_not_resident(tmp_path):
+    file = PosixFileSystem().open(f"{tmp_path}/a", create=True)
+    size = 1 << 20
+    file.pwrite([os.urandom(size)], 0)
+    if not file.resident(0, size):
+        pytest.skip("this file system cannot tell what is cached")
+    file.sync()
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    assert not file.resident(0, size)
+    file.pread(size, 0)
+    assert file.resident(0, size)
+    assert file.resident(size, 0)
+
+
+def test_what_a_fault_does_in_memory():
+    files = MemoryFileSystem()
+    files.make_dirs("/d")
+    file = files.open("/d/a", create=True)
+    file.pwrite([b"whole"], 0)
+    files.fault = lambda operation, path, size: 2 if operation == "write" else None
+    with pytest.raises(OSError, match="No space") as caught:
+        file.pwrite([b"torn"], 5)
+    assert caught.value.errno == errno.ENOSPC
+    assert file.pread(99, 0) == b"wholeto"
+
+
+def test_a_power_cut_in_memory_keeps_what_was_synced():
+    files = MemoryFileSystem()
+    files.make_dirs("/d")
+    file = files.open("/d/a", create=True)
+    file.pwrite([b"synced"], 0)
+    file.sync()
+    file.pwrite([b"lost"], 6)
+    files.lock("/d/.lock")
+    files.lose_power()
+    assert files.read("/d/a") == b"synced"
+    files.lock("/d/.lock")
+    file.pwrite([b"more"], 6)
+    files.lose_power(lambda synced, size: synced + 1 if size > synced else size)
+    assert files.read("/d/a") == b"syncedm"

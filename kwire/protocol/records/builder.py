@@ -70,16 +70,17 @@ def build_batch(
     """A batch of these records; with none of them the empty batch that compaction leaves behind.
 
     Each record keeps its offset, which must lie in [base_offset, last_offset]; `last_offset` is the last record's
-    where it is not given. `log_append_time` makes the batch one of LogAppendTime with that time (ms); otherwise it is
-    CreateTime and max_timestamp the latest of the records'. `delete_horizon` (ms) is put in place of the first
-    record's time as the base timestamp. `level` means what `compression.<codec>.level` means.
+    where it is not given. `log_append_time` (ms) makes the batch one of LogAppendTime: that time, as max_timestamp,
+    is then every record's; otherwise it is CreateTime and max_timestamp the latest of the records'. `delete_horizon`
+    (ms) is put in place of the first record's time as the base timestamp. `level` means what
+    `compression.<codec>.level` means.
     """
     encoded: list[bytes] = []
     base_timestamp = NO_TIMESTAMP if delete_horizon is None else delete_horizon
     max_timestamp = NO_TIMESTAMP
     last_delta = -1
     for record in records:
-        timestamp = record.timestamp if log_append_time is None else log_append_time
+        timestamp = record.timestamp
         if not encoded and delete_horizon is None:
             base_timestamp = timestamp
         if timestamp > max_timestamp:

@@ -64,7 +64,11 @@ def iter_records(batch: Buffer, *, limit: int = DEFAULT_LIMIT) -> Iterator[Recor
         raise CorruptBatchError(ErrorCode.CORRUPT_MESSAGE, "No whole record batch of format v2")
     if header.count == 0:  # compaction may have removed all records: there may be no data at all to decompress
         return
-    data = record_data(batch, header, limit)
+    yield from records_in(header, record_data(batch, header, limit))
+
+
+def records_in(header: BatchHeader, data: bytes) -> Iterator[Record]:
+    """The records of the batch of this header whose uncompressed records are `data`; otherwise as `iter_records`."""
     base_offset = header.base_offset
     base_timestamp = header.base_timestamp
     append_time = header.max_timestamp if header.log_append_time else None

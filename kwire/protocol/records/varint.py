@@ -6,7 +6,7 @@ from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records.errors import CorruptBatchError
 
 
-def read_varint(data: bytes, position: int) -> tuple[int, int]:
+def read_varint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """(an int32, the position after it). CorruptBatchError after five bytes without an end; IndexError at the end."""
     byte = data[position]
     position += 1
@@ -23,7 +23,7 @@ def read_varint(data: bytes, position: int) -> tuple[int, int]:
     return value >> 1 ^ -(value & 1), position
 
 
-def read_varlong(data: bytes, position: int) -> tuple[int, int]:
+def read_varlong(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """(an int64, the position after it). CorruptBatchError after ten bytes without an end; IndexError at the end."""
     byte = data[position]
     position += 1

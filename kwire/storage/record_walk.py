@@ -1,0 +1,203 @@
+"""Looking at the records of a produced batch, one by one: keys, timestamps, offsets, another codec."""
+
+from __future__ import annotations
+
+from kwire.protocol.errors import ErrorCode
+from kwire.protocol.records import CorruptBatchError, InvalidBatch, RecordError
+from kwire.protocol.records.builder import build_batch
+from kwire.protocol.records.compression import DEFAULT_LIMIT, Compression, compress
+from kwire.protocol.records.header import (
+    CODEC_MASK,
+    CONTROL_FLAG,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_FLAG,
+    LOG_OVERHEAD,
+    NO_TIMESTAMP,
+    PREFIX_SIZE,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    read_header,
+    seal,
+)
+from kwire.protocol.records.record import record_data, records_in, scan
+from kwire.storage.validated import (
+    TopicRules,
+    ValidatedBatch,
+    ValidatedBatches,
+    as_it_is,
+    check_size,
+    with_append_time,
+    with_max_timestamp,
+)
+
+_LARGE_WALK_RECORDS = 200
+_LARGE_WALK_COMPRESSED = 2048
+
+
+class PendingWalk:
+    """A batch that passed what its header and CRC can tell, and whose records must be looked at."""
+
+    __slots__ = ("_batch", "_config", "_header", "_name", "_now_ms", "_target")
+
+    def __init__(
+        self, header: BatchHeader, batch: memoryview, config: TopicRules, target: Compression, now_ms: int, name: str
+    ) -> None:
+        self._header = header
+        self._batch = batch
+        self._config = config
+        self._target = target
+        self._now_ms = now_ms
+        self._name = name
+
+    @property
+    def large(self) -> bool:
+        """Whether `run` may take so long (about a tenth of a millisecond and more) that it belongs on a worker thread.
+
+        Compressed data counts as large early: how much it holds is not known before it is unpacked.
+        """
+        header = self._header
+        if header.attributes & CODEC_MASK and header.size > _LARGE_WALK_COMPRESSED:
+            return True
+        return header.count > _LARGE_WALK_RECORDS
+
+    def run(self) -> ValidatedBatches:
+        """Walks the records, and rebuilds the batch where the topic wants another codec. Pure; any thread may run it.
+
+        InvalidBatch: INVALID_RECORD or INVALID_TIMESTAMP with the records refused, INVALID_RECORD if the records do
+        not fit the batch, UNKNOWN_SERVER_ERROR if they cannot be decompressed, MESSAGE_TOO_LARGE or
+        RECORD_LIST_TOO_LARGE if the batch became too large.
+        """
+        header, config = self._header, self._config
+        codec = header.codec
+        try:
+            data = record_data(self._batch, header, max(DEFAULT_LIMIT, 4 * config.max_message_bytes))
+            max_timestamp, in_sequence, canonical = self._walk(data)
+        except CorruptBatchError as failure:
+            raise InvalidBatch(failure.code, failure.message) from failure
+        append_time = config.message_timestamp_type != "CreateTime"
+        if self._target is not codec and not (codec is Compression.NONE and header.control):
+            return self._recompressed(data, in_sequence and canonical, max_timestamp)
+        if codec and not in_sequence:
+            # Kafka would rebuild such a batch, fails at it, and answers so
+            raise InvalidBatch(
+                ErrorCode.UNKNOWN_SERVER_ERROR, "The offsets of the records in a compressed batch are not 0, 1, 2, …"
+            )
+        if append_time:
+            return with_append_time(header, self._batch, self._now_ms)
+        if max_timestamp == header.max_timestamp and not header.log_append_time:
+            return as_it_is(header, self._batch)
+        return with_max_timestamp(header, self._batch, max_timestamp)
+
+    def _walk(self, data: bytes) -> tuple[int, bool, bool]:
+        """(latest timestamp, whether the offsets are 0, 1, …, whether the first record has the base timestamp)."""
+        header, config, now_ms = self._header, self._config, self._now_ms
+        compacted = "compact" in config.cleanup_policy
+        create_time = config.message_timestamp_type == "CreateTime"
+        marked = header.log_append_time
+        earliest = now_ms - config.message_timestamp_before_max_ms
+        latest = now_ms + config.message_timestamp_after_max_ms
+        base_timestamp = header.base_timestamp
+        max_timestamp = NO_TIMESTAMP
+        in_sequence = True
+        canonical = not marked and not header.has_delete_horizon
+        errors: list[RecordError] = []
+        bad_timestamp = False
+        for expected, (timestamp_delta, offset_delta, _, key_length, _, value_length, _, _) in enumerate(
+            scan(data, header.count)
+        ):
+            timestamp = header.max_timestamp if marked else base_timestamp + timestamp_delta
+            if compacted and key_length < 0:
+                errors.append(
+                    RecordError(
+                        expected, f"Compacted topic cannot accept message without key in topic partition {self._name}"
+                    )
+                )
+            elif create_time and timestamp != NO_TIMESTAMP:
+                if not earliest <= timestamp <= latest:
+                    bad_timestamp = True
+                    errors.append(
+                        RecordError(
+                            expected,
+                            f"Timestamp {timestamp} of message with offset {header.base_offset + offset_delta} is out "
+                            f"of range. The timestamp should be within [{earliest}, {latest}]",
+                        )
+                    )
+            elif marked:
+                bad_timestamp = True
+                errors.append(
+                    RecordError(
+                        expected,
+                        f"Invalid timestamp type in message DefaultRecord(offset={header.base_offset + offset_delta}, "
+                        f"timestamp={timestamp}, key={max(key_length, 0)} bytes, value={max(value_length, 0)} bytes). "
+                        "Producer should not set timestamp type to LogAppendTime.",
+                    )
+                )
+            if timestamp > max_timestamp:
+                max_timestamp = timestamp
+            if offset_delta != expected:
+                in_sequence = False
+            if not expected and timestamp_delta:
+                canonical = False
+        if errors:
+            raise _refusal(errors, bad_timestamp)
+        return max_timestamp, in_sequence, canonical
+
+    def _recompressed(self, data: bytes, as_built: bool, max_timestamp: int) -> ValidatedBatches:
+        header, config, target = self._header, self._config, self._target
+        level = _level(config, target)
+        append_time = None if config.message_timestamp_type == "CreateTime" else self._now_ms
+        if as_built and header.base_timestamp >= NO_TIMESTAMP:
+            # The records are already what building the batch anew would make of them: only the codec differs.
+            records = compress(target, data, level)
+            attributes = header.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG) | target
+            rebuilt = header._replace(
+                base_offset=0,
+                batch_length=HEADER_SIZE - LOG_OVERHEAD + len(records),
+                attributes=attributes if append_time is None else attributes | LOG_APPEND_TIME_FLAG,
+                max_timestamp=max_timestamp if append_time is None else append_time,
+            )
+            batch = seal(rebuilt, records) + records
+        else:
+            numbered = [record._replace(offset=offset) for offset, record in enumerate(records_in(header, data))]
+            if numbered and numbered[0].timestamp < NO_TIMESTAMP:
+                raise InvalidBatch(ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid message timestamp {numbered[0].timestamp}")
+            batch = build_batch(
+                numbered,
+                compression=target,
+                level=level,
+                log_append_time=append_time,
+                producer_id=header.producer_id,
+                producer_epoch=header.producer_epoch,
+                base_sequence=header.base_sequence,
+                transactional=header.transactional,
+                control=header.control,
+            )
+        rebuilt = read_header(batch)
+        check_size(rebuilt.size, config)
+        return ValidatedBatches(
+            (ValidatedBatch(rebuilt, (memoryview(batch)[PREFIX_SIZE:],)),), -1 if append_time is None else append_time
+        )
+
+
+def _level(config: TopicRules, codec: Compression) -> int | None:
+    if codec is Compression.GZIP:
+        return config.compression_gzip_level
+    if codec is Compression.LZ4:
+        return config.compression_lz4_level
+    if codec is Compression.ZSTD:
+        return config.compression_zstd_level
+    return None
+
+
+def _refusal(errors: list[RecordError], bad_timestamp: bool) -> InvalidBatch:
+    if bad_timestamp:
+        return InvalidBatch(
+            ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", errors
+        )
+    shown = ", ".join(f"RecordError(batchIndex={index}, message='{message}')" for index, message in errors[:3])
+    return InvalidBatch(
+        ErrorCode.INVALID_RECORD,
+        f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing the "
+        f"first three errors at most: [{shown}]",
+        errors,
+    )

@@ -1,0 +1,136 @@
+"""What validation hands to the log: batches ready to append, and how their headers are rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import Enum
+from typing import NamedTuple, Protocol
+
+from kwire.protocol.errors import ErrorCode
+from kwire.protocol.records import InvalidBatch
+from kwire.protocol.records.crc import Buffer
+from kwire.protocol.records.header import (
+    CODEC_MASK,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_FLAG,
+    PREFIX_SIZE,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    read_header,
+    seal,
+    write_prefix,
+)
+
+# The attribute bits that mean something. A rewritten header keeps no other.
+_FLAGS = CODEC_MASK | LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
+
+
+class Origin(Enum):
+    """Who appends, and thereby what must be checked."""
+
+    CLIENT = "client"
+    """A produce request: everything is checked."""
+    COORDINATOR = "coordinator"
+    """This broker's own coordinators, which may write control batches and batches without sequence."""
+    REPLICATION = "replication"
+    """A follower's append of what its leader has validated."""
+
+
+class TopicRules(Protocol):
+    """The topic configuration that validation looks at (`kwire.config.topic.LogConfig` has it)."""
+
+    @property
+    def cleanup_policy(self) -> Collection[str]: ...
+    @property
+    def compression_type(self) -> str: ...
+    @property
+    def compression_gzip_level(self) -> int: ...
+    @property
+    def compression_lz4_level(self) -> int: ...
+    @property
+    def compression_zstd_level(self) -> int: ...
+    @property
+    def max_message_bytes(self) -> int: ...
+    @property
+    def message_timestamp_type(self) -> str: ...
+    @property
+    def message_timestamp_before_max_ms(self) -> int: ...
+    @property
+    def message_timestamp_after_max_ms(self) -> int: ...
+    @property
+    def segment_bytes(self) -> int: ...
+
+
+class ValidatedBatch(NamedTuple):
+    """A batch that may be appended. Its base offset (0) and leader epoch are set when it is."""
+
+    header: BatchHeader
+    parts: tuple[Buffer, ...]
+    """Everything after the first 16 bytes."""
+
+    def buffers(self, base_offset: int, leader_epoch: int) -> list[Buffer]:
+        """The batch with its offset and epoch, for one gathered write."""
+        return [write_prefix(base_offset, self.header.batch_length, leader_epoch), *self.parts]
+
+    def placed(self, base_offset: int, leader_epoch: int) -> BatchHeader:
+        """The header as it is in the log."""
+        return self.header._replace(base_offset=base_offset, leader_epoch=leader_epoch)
+
+
+class ValidatedBatches(NamedTuple):
+    """What `validate` lets pass: in format v2 a leader's append is always one batch."""
+
+    batches: tuple[ValidatedBatch, ...]
+    log_append_time: int
+    """The time (ms) given to every record where the topic is of LogAppendTime, else -1."""
+
+    @property
+    def size(self) -> int:
+        """Bytes in all."""
+        return sum(batch.header.size for batch in self.batches)
+
+
+def as_it_is(header: BatchHeader, batch: memoryview) -> ValidatedBatches:
+    """The batch as it came, its records' times those of its producer."""
+    return ValidatedBatches((ValidatedBatch(header, (batch[PREFIX_SIZE:],)),), -1)
+
+
+def with_append_time(header: BatchHeader, batch: memoryview, now_ms: int) -> ValidatedBatches:
+    """The batch as one of LogAppendTime, all its records of the time `now_ms`."""
+    if header.log_append_time and header.max_timestamp == now_ms:
+        return ValidatedBatches((ValidatedBatch(header, (batch[PREFIX_SIZE:],)),), now_ms)
+    return _resealed(header, batch, header.attributes & _FLAGS | LOG_APPEND_TIME_FLAG, now_ms, now_ms)
+
+
+def with_max_timestamp(header: BatchHeader, batch: memoryview, max_timestamp: int) -> ValidatedBatches:
+    """The batch as one of CreateTime whose latest record is of this time."""
+    attributes = header.attributes & _FLAGS & ~LOG_APPEND_TIME_FLAG
+    return _resealed(header, batch, attributes, max_timestamp, -1)
+
+
+def _resealed(
+    header: BatchHeader, batch: memoryview, attributes: int, max_timestamp: int, log_append_time: int
+) -> ValidatedBatches:
+    """The batch with another time and a new CRC; the records stay where they are."""
+    records = batch[HEADER_SIZE:]
+    head = seal(header._replace(attributes=attributes, max_timestamp=max_timestamp), records)
+    sealed = read_header(head)
+    return ValidatedBatches((ValidatedBatch(sealed, (head[PREFIX_SIZE:], records)),), log_append_time)
+
+
+def check_size(size: int, config: TopicRules) -> None:
+    """InvalidBatch for a batch too large: MESSAGE_TOO_LARGE (max.message.bytes), RECORD_LIST_TOO_LARGE (segment.bytes)."""
+    if size > config.max_message_bytes:
+        raise InvalidBatch(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"The record batch size in the append is {size} bytes which exceeds the maximum configured value of "
+            f"{config.max_message_bytes}.",
+        )
+    if size > config.segment_bytes:
+        raise InvalidBatch(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"Message batch size is {size} bytes in append, which exceeds the maximum configured segment size of "
+            f"{config.segment_bytes}.",
+        )

@@ -1,0 +1,33 @@
+"""The suites, by kcat, and its listing of topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compat_tests import cases
+from compat_tests.confluent.driver import ConfluentDriver
+from compat_tests.kcat.driver import KcatDriver
+from compat_tests.suites.records import RecordSuite, TopicSuite
+from compat_tests.suites.seeking import SeekSuite
+
+
+class TestRecords(RecordSuite):
+    matrix = cases.UNTIMED_TEXT
+
+
+class TestTopics(TopicSuite):
+    def test_listing(self, driver: KcatDriver, kwire_topic_factory: Callable[..., str]) -> None:
+        topic = kwire_topic_factory(partitions=3)
+
+        assert driver.partition_count(topic) == 3
+        assert topic in driver.run("-L").stdout
+
+
+class TestSeeking(SeekSuite):
+    @pytest.fixture
+    def writer(self, kwire_broker: Any) -> ConfluentDriver:
+        # kcat stamps what it writes with the present time.
+        return ConfluentDriver(kwire_broker.bootstrap)

@@ -121,7 +121,7 @@ def _resealed(
 
 
 def check_size(size: int, config: TopicRules) -> None:
-    """InvalidBatch for a batch too large: MESSAGE_TOO_LARGE (max.message.bytes), RECORD_LIST_TOO_LARGE (segment.bytes)."""
+    """InvalidBatch if the batch is too large: MESSAGE_TOO_LARGE for its topic, RECORD_LIST_TOO_LARGE for a segment."""
     if size > config.max_message_bytes:
         raise InvalidBatch(
             ErrorCode.MESSAGE_TOO_LARGE,

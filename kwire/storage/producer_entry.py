@@ -1,0 +1,217 @@
+"""What a partition remembers of one producer, and what it demands of the producer's next batch (KIP-98, KIP-360, KIP-890).
+
+A producer numbers its records: a batch's base sequence must follow the last sequence of the batch before it. The last
+five batches are remembered, so that one sent again is answered with the offsets it has instead of being written twice.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records.control import EndTxnMarker
+from kwire.protocol.records.header import (
+    MAX_SEQUENCE,
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    BatchHeader,
+    subtract_sequence,
+)
+from kwire.storage.validated import Origin
+
+BATCHES_REMEMBERED = 5
+"""As many as an idempotent producer may have in flight (max.in.flight.requests.per.connection)."""
+
+NO_OFFSET = -1
+NO_COORDINATOR_EPOCH = -1
+
+_LAST_EPOCH = 32767
+_EPOCH_BUMPED_PER_TRANSACTION = 2
+
+
+class BatchMetadata(NamedTuple):
+    """A batch that was appended. Sequences and offsets inclusive."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+    """The batch's max timestamp (ms)."""
+
+    @property
+    def first_sequence(self) -> int:
+        return subtract_sequence(self.last_sequence, self.offset_delta)
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class CompletedTxn(NamedTuple):
+    """A transaction that its marker has ended. Offsets inclusive; the last is the marker's."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+
+
+class ProducerEntry:
+    """The state of one producer id."""
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "txn_first_offset")
+
+    def __init__(
+        self,
+        producer_id: int,
+        epoch: int = NO_PRODUCER_EPOCH,
+        coordinator_epoch: int = NO_COORDINATOR_EPOCH,
+        last_timestamp: int = NO_TIMESTAMP,
+        txn_first_offset: int = NO_OFFSET,
+        batches: list[BatchMetadata] | None = None,
+    ) -> None:
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.coordinator_epoch = coordinator_epoch
+        """Of the transaction coordinator that wrote the last marker."""
+        self.last_timestamp = last_timestamp
+        self.txn_first_offset = txn_first_offset
+        """Where the ongoing transaction begins; NO_OFFSET if there is none."""
+        self.batches = [] if batches is None else batches
+        """The last batches of this epoch, the oldest first."""
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    @property
+    def last_offset(self) -> int:
+        return self.batches[-1].last_offset if self.batches else NO_OFFSET
+
+    @property
+    def last_offset_delta(self) -> int:
+        return self.batches[-1].offset_delta if self.batches else 0
+
+    def find_duplicate(self, header: BatchHeader) -> BatchMetadata | None:
+        """The remembered batch with the epoch and the sequences of this one."""
+        if header.producer_epoch != self.epoch:
+            return None
+        last_sequence = header.last_sequence
+        for batch in self.batches:
+            if batch.last_sequence == last_sequence and batch.first_sequence == header.base_sequence:
+                return batch
+        return None
+
+    def copy(self) -> ProducerEntry:
+        return ProducerEntry(
+            self.producer_id,
+            self.epoch,
+            self.coordinator_epoch,
+            self.last_timestamp,
+            self.txn_first_offset,
+            self.batches.copy(),
+        )
+
+    def _enter_epoch(self, epoch: int) -> None:
+        if self.epoch != epoch:
+            self.batches.clear()
+            self.epoch = epoch
+
+    def append_data(self, header: BatchHeader, base_offset: int, origin: Origin, name: str) -> bool:
+        """Takes up a data batch at `base_offset`; True where it begins a transaction.
+
+        KafkaError, with the entry in disorder, if the batch may not follow: INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
+        and for a client's OUT_OF_ORDER_SEQUENCE_NUMBER.
+        """
+        if header.producer_epoch < self.epoch:
+            self._refuse_epoch(header.producer_epoch, base_offset, origin, name, "smaller than")
+        if origin is Origin.CLIENT:
+            self._check_sequence(header, base_offset, name)
+        if self.epoch != header.producer_epoch:
+            self._enter_epoch(header.producer_epoch)
+        delta = header.last_offset_delta
+        timestamp = header.max_timestamp
+        batches = self.batches
+        batches.append(BatchMetadata(header.last_sequence, base_offset + delta, delta, timestamp))
+        if len(batches) > BATCHES_REMEMBERED:
+            del batches[0]
+        self.last_timestamp = timestamp
+        if not header.transactional:
+            if self.txn_first_offset != NO_OFFSET:
+                raise KafkaError(
+                    ErrorCode.INVALID_TXN_STATE,
+                    f"Expected transactional write from producer {self.producer_id} at offset {base_offset} in "
+                    f"partition {name}",
+                )
+            return False
+        if self.txn_first_offset != NO_OFFSET:
+            return False
+        self.txn_first_offset = base_offset
+        return True
+
+    def append_marker(
+        self, header: BatchHeader, base_offset: int, marker: EndTxnMarker, origin: Origin, name: str, version: int
+    ) -> CompletedTxn | None:
+        """Takes up the marker at `base_offset`; the transaction it ends, None where that wrote nothing here.
+
+        `version` is the transaction.version under which the marker is written: from 2 on each transaction has an epoch
+        of its own (KIP-890), and a marker's must be above the producer's last. KafkaError: INVALID_PRODUCER_EPOCH,
+        TRANSACTION_COORDINATOR_FENCED.
+        """
+        self._check_marker_epoch(header.producer_epoch, base_offset, origin, name, version)
+        if self.coordinator_epoch > marker.coordinator_epoch and origin is not Origin.REPLICATION:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"Invalid coordinator epoch for producerId {self.producer_id} at offset {base_offset} in partition "
+                f"{name}: {marker.coordinator_epoch} (zombie), {self.coordinator_epoch} (current)",
+            )
+        first_offset = self.txn_first_offset
+        self._enter_epoch(header.producer_epoch)
+        self.coordinator_epoch = marker.coordinator_epoch
+        self.last_timestamp = marker.timestamp
+        self.txn_first_offset = NO_OFFSET
+        if first_offset == NO_OFFSET:
+            return None
+        return CompletedTxn(self.producer_id, first_offset, base_offset, not marker.commit)
+
+    def _check_marker_epoch(self, epoch: int, offset: int, origin: Origin, name: str, version: int) -> None:
+        if version < _EPOCH_BUMPED_PER_TRANSACTION:
+            if epoch < self.epoch:
+                self._refuse_epoch(epoch, offset, origin, name, "smaller than")
+        elif epoch <= self.epoch:
+            # The coordinator may write a marker again. At the last epoch there is none left to bump to.
+            again = epoch == self.epoch and (self.txn_first_offset == NO_OFFSET or epoch == _LAST_EPOCH)
+            if not again:
+                self._refuse_epoch(epoch, offset, origin, name, "not above")
+
+    def _refuse_epoch(self, epoch: int, offset: int, origin: Origin, name: str, relation: str) -> None:
+        if origin is not Origin.REPLICATION:  # what the leader has taken, the follower takes
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {self.producer_id} at offset {offset} in {name} is {epoch}, which is {relation} "
+                f"the last seen epoch {self.epoch}",
+            )
+
+    def _check_sequence(self, header: BatchHeader, offset: int, name: str) -> None:
+        sequence = header.base_sequence
+        epoch = self.epoch
+        # Of a producer that is not known here (its records may have been deleted) any sequence is taken.
+        if epoch == NO_PRODUCER_EPOCH:
+            return
+        if header.producer_epoch != epoch:
+            if sequence:
+                raise KafkaError(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"Invalid sequence number for new epoch of producer {self.producer_id} at offset {offset} in "
+                    f"partition {name}: {header.producer_epoch} (request epoch), {sequence} (seq. number), {epoch} "
+                    f"(current producer epoch)",
+                )
+            return
+        last = self.last_sequence
+        if sequence != last + 1 and not (sequence == 0 and last == MAX_SEQUENCE):
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order sequence number for producer {self.producer_id} at offset {offset} in partition {name}: "
+                f"{sequence} (incoming seq. number), {last} (current end sequence number)",
+            )

@@ -1,0 +1,316 @@
+"""The producers of one partition: who may append what next, which transactions are open, and the snapshots of that.
+
+The way of an append through here:
+
+    manager.find_duplicate(header)        a client's batch that is in the log already: answer its old offsets
+    update = manager.begin(origin)
+    update.append(header, base_offset)    refuses by KafkaError; the manager is as before
+    … the batch is written …
+    manager.apply(update)                 the batch counts
+    manager.complete(completed)           for each transaction that the update ended
+    manager.end_offset = …                the log end offset that this state is of
+
+Records above `first_unstable_offset` are not for consumers that read committed records only: they belong to a
+transaction that is open (`ongoing`), or that ended with a marker which is not yet below the high watermark.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
+
+from kwire.ports.files import FileSystem
+from kwire.protocol.records.control import EndTxnMarker, read_end_txn_marker
+from kwire.protocol.records.crc import Buffer
+from kwire.protocol.records.header import BatchHeader
+from kwire.storage.layout import DELETED, SNAPSHOT, parse_segment_name, segment_name
+from kwire.storage.producer_entry import NO_OFFSET, BatchMetadata, CompletedTxn, ProducerEntry
+from kwire.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot, encode_snapshot
+from kwire.storage.validated import Origin
+
+__all__ = ["BatchMetadata", "CompletedTxn", "ProducerEntry", "ProducerStateManager", "ProducerUpdate"]
+
+
+class ProducerUpdate:
+    """What one append makes of the producers in it, until it is written and `apply`ed."""
+
+    __slots__ = ("_manager", "_origin", "completed", "entries", "started")
+
+    def __init__(self, manager: ProducerStateManager, origin: Origin) -> None:
+        self._manager = manager
+        self._origin = origin
+        self.entries: dict[int, ProducerEntry] = {}
+        self.started: list[tuple[int, int]] = []
+        """(first offset, producer id) of the transactions that begin here."""
+        self.completed: list[CompletedTxn] = []
+        """The transactions that end here, in order."""
+
+    def append(
+        self,
+        header: BatchHeader,
+        base_offset: int,
+        marker: EndTxnMarker | None = None,
+        transaction_version: int = 0,
+    ) -> None:
+        """Takes up a batch that will lie at `base_offset`; one without producer id, or a control batch without
+        `marker` (compaction has emptied it), changes nothing.
+
+        `transaction_version` is the transaction.version of a leader's marker. KafkaError: INVALID_PRODUCER_EPOCH,
+        OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE, TRANSACTION_COORDINATOR_FENCED; the update is void then.
+        """
+        producer_id = header.producer_id
+        if producer_id < 0:
+            return
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            known = self._manager.entries.get(producer_id)
+            entry = self.entries[producer_id] = ProducerEntry(producer_id) if known is None else known.copy()
+        name = self._manager.name
+        if not header.control:
+            if entry.append_data(header, base_offset, self._origin, name):
+                self.started.append((base_offset, producer_id))
+        elif marker is not None:
+            completed = entry.append_marker(header, base_offset, marker, self._origin, name, transaction_version)
+            if completed is not None:
+                self.completed.append(completed)
+
+    def append_batch(self, header: BatchHeader, batch: Buffer) -> None:
+        """`append` for a batch that has its offset already: a follower's, or one of the log in recovery.
+
+        CorruptBatchError if a control batch holds no marker that can be read.
+        """
+        if header.producer_id >= 0:
+            self.append(header, header.base_offset, read_end_txn_marker(batch) if header.control else None)
+
+
+class ProducerStateManager:
+    """The producer state of one partition and its snapshot files."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        directory: str,
+        name: str,
+        expiration_ms: int,
+        file_names: Iterable[str] | None = None,
+    ) -> None:
+        """`name` is `topic-partition`. `file_names`: those in `directory`, for a caller that has listed it already."""
+        self._files = files
+        self.directory = directory
+        """Where the snapshots are; set anew when the partition's folder is renamed."""
+        self.name = name
+        self.expiration_ms = expiration_ms
+        """producer.id.expiration.ms; may change at any time."""
+        self.end_offset = 0
+        """The state is that of the log up to here (exclusive)."""
+        self._entries: dict[int, ProducerEntry] = {}
+        self.entries: Mapping[int, ProducerEntry] = MappingProxyType(self._entries)
+        """By producer id; not to be changed."""
+        # First offset -> producer id. Transactions begin at the log's end, so the order of insertion is that of offsets.
+        self._ongoing: dict[int, int] = {}
+        # (first offset, offset of the marker) of ended transactions whose markers may be above the high watermark.
+        self._unreplicated: list[tuple[int, int]] = []
+        self._last_snapshot_offset = 0
+        self._snapshots = _snapshot_offsets(files.list(directory) if file_names is None else file_names)
+
+    def find_duplicate(self, header: BatchHeader) -> BatchMetadata | None:
+        """The batch in the log that this batch of a client repeats, if it is among the producer's last five."""
+        entry = self._entries.get(header.producer_id)
+        return None if entry is None else entry.find_duplicate(header)
+
+    def begin(self, origin: Origin) -> ProducerUpdate:
+        """An empty update for one append."""
+        return ProducerUpdate(self, origin)
+
+    def apply(self, update: ProducerUpdate) -> None:
+        """Makes the update count. Nothing else may have been applied since it was begun."""
+        self._entries.update(update.entries)
+        for first_offset, producer_id in update.started:
+            self._ongoing[first_offset] = producer_id
+
+    # Transactions
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the first transaction begins that is open, or whose marker may be above the high watermark."""
+        ongoing = next(iter(self._ongoing), None)
+        if not self._unreplicated:
+            return ongoing
+        unreplicated = self._unreplicated[0][0]
+        return unreplicated if ongoing is None else min(ongoing, unreplicated)
+
+    @property
+    def first_undecided_offset(self) -> int | None:
+        """Where the first open transaction begins."""
+        return next(iter(self._ongoing), None)
+
+    def last_stable_offset(self, completed: CompletedTxn) -> int:
+        """The last stable offset right after this transaction's marker, for the transaction index.
+
+        To be asked before `complete`.
+        """
+        for first_offset, producer_id in self._ongoing.items():
+            if producer_id != completed.producer_id:
+                return first_offset
+        return completed.last_offset + 1
+
+    def complete(self, completed: CompletedTxn) -> None:
+        """The transaction has ended. It stays unstable until the high watermark has passed its marker."""
+        if self._ongoing.pop(completed.first_offset, None) is None:
+            raise ValueError(f"{completed} was not open on partition {self.name}")
+        insort(self._unreplicated, (completed.first_offset, completed.last_offset))
+
+    def on_high_watermark(self, high_watermark: int) -> None:
+        """Ended transactions whose markers are below it are stable."""
+        if self._unreplicated:
+            self._unreplicated = [txn for txn in self._unreplicated if txn[1] >= high_watermark]
+
+    # Forgetting
+
+    def remove_expired(self, now_ms: int) -> None:
+        """Forgets the producers that have been silent for `expiration_ms`, unless a transaction of theirs is open."""
+        for producer_id in [entry.producer_id for entry in self._entries.values() if self._expired(entry, now_ms)]:
+            del self._entries[producer_id]
+
+    def _expired(self, entry: ProducerEntry, now_ms: int) -> bool:
+        return entry.txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= self.expiration_ms
+
+    def truncate_and_reload(self, log_start_offset: int, log_end_offset: int, now_ms: int) -> None:
+        """Fits the state to a log of [log_start_offset, log_end_offset), which may have been cut at either side.
+
+        If the state is of another end offset it is read anew from the latest snapshot within the log; `end_offset`
+        says how far that goes, and what the log holds after it is for the caller to append. Snapshots outside the log
+        are deleted. The high watermark must be at or above the end offset (so it is whenever a log is truncated).
+        """
+        for offset in self._snapshots[:]:
+            if not log_start_offset < offset <= log_end_offset:
+                self._delete_snapshot(offset)
+        if log_end_offset == self.end_offset:
+            self.on_log_start_offset(log_start_offset)
+            return
+        self._clear()
+        self._load(log_start_offset, now_ms)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Forgets everything, deletes all snapshots; the state is that of an empty log from `offset` on."""
+        self._clear()
+        for snapshot in self._snapshots[:]:
+            self._delete_snapshot(snapshot)
+        self._last_snapshot_offset = 0
+        self.end_offset = offset
+
+    def on_log_start_offset(self, log_start_offset: int) -> None:
+        """The log begins later now. Producers are kept even if their records are gone."""
+        self._unreplicated = [txn for txn in self._unreplicated if txn[1] >= log_start_offset]
+        self.end_offset = max(self.end_offset, log_start_offset)
+        self._last_snapshot_offset = self._snapshots[-1] if self._snapshots else log_start_offset
+
+    def _clear(self) -> None:
+        self._entries.clear()
+        self._ongoing.clear()
+        self._unreplicated.clear()
+
+    def _load(self, log_start_offset: int, now_ms: int) -> None:
+        while self._snapshots:
+            offset = self._snapshots[-1]
+            try:
+                loaded = decode_snapshot(self._files.read(self.snapshot_path(offset)))
+            except (CorruptSnapshotError, FileNotFoundError):
+                self._delete_snapshot(offset)
+                continue
+            for entry in loaded:
+                if not self._expired(entry, now_ms):
+                    self._entries[entry.producer_id] = entry
+            open_txns = [(e.txn_first_offset, e.producer_id) for e in loaded if e.txn_first_offset != NO_OFFSET]
+            self._ongoing.update(sorted(open_txns))
+            self._last_snapshot_offset = self.end_offset = offset
+            return
+        self._last_snapshot_offset = self.end_offset = log_start_offset
+
+    # Snapshots
+
+    def snapshot_path(self, offset: int) -> str:
+        return f"{self.directory}/{segment_name(offset, SNAPSHOT)}"
+
+    @property
+    def snapshots(self) -> list[int]:
+        """The offsets (exclusive) of the snapshot files, ascending."""
+        return self._snapshots.copy()
+
+    def take_snapshot(self, *, sync: bool = True) -> str | None:
+        """Writes the state as of `end_offset` unless there is a snapshot of it; the file's path if it was written.
+
+        Blocks for the disk if `sync`. Without it a crash may leave a file that is torn or absent: loading falls back to
+        the snapshot before it.
+        """
+        offset = self.end_offset
+        if offset <= self._last_snapshot_offset:
+            return None
+        path = self.snapshot_path(offset)
+        data = encode_snapshot(self._entries.values())
+        if sync:
+            self._files.write_atomically(path, data)
+        else:
+            file = self._files.open(path, create=True)
+            try:
+                file.truncate(0)
+                file.pwrite([data], 0)
+            finally:
+                file.close()
+        if offset not in self._snapshots:
+            insort(self._snapshots, offset)
+        self._last_snapshot_offset = offset
+        return path
+
+    def remove_stray_snapshots(self, segment_base_offsets: Collection[int]) -> None:
+        """Deletes the snapshots that belong to no segment; the latest stays if it is above every segment (a clean stop
+        leaves it)."""
+        bases = set(segment_base_offsets)
+        strays = [offset for offset in self._snapshots if offset not in bases]
+        keep = strays[-1] if strays and (not bases or strays[-1] > max(bases)) else None
+        for offset in strays:
+            if offset != keep:
+                self._delete_snapshot(offset)
+
+    def delete_snapshots_before(self, offset: int) -> None:
+        """Deletes the snapshots of offsets below `offset`."""
+        for snapshot in self._snapshots[: bisect_left(self._snapshots, offset)]:
+            self._delete_snapshot(snapshot)
+
+    def mark_snapshot_deleted(self, offset: int) -> str | None:
+        """Renames the snapshot of this offset (its segment is being deleted); the new path for the caller to remove
+        later, None if there is no such file."""
+        path = self._forget_snapshot(offset)
+        if path is None:
+            return None
+        try:
+            self._files.rename(path, path + DELETED)
+        except FileNotFoundError:
+            return None
+        return path + DELETED
+
+    def latest_snapshot_at_or_below(self, offset: int) -> int | None:
+        """The offset of the latest snapshot that is not above `offset`."""
+        index = bisect_right(self._snapshots, offset)
+        return self._snapshots[index - 1] if index else None
+
+    def _forget_snapshot(self, offset: int) -> str | None:
+        index = bisect_left(self._snapshots, offset)
+        if index == len(self._snapshots) or self._snapshots[index] != offset:
+            return None
+        del self._snapshots[index]
+        return self.snapshot_path(offset)
+
+    def _delete_snapshot(self, offset: int) -> None:
+        path = self._forget_snapshot(offset)
+        if path is not None:
+            try:
+                self._files.remove(path)
+            except FileNotFoundError:
+                return
+
+
+def _snapshot_offsets(names: Iterable[str]) -> list[int]:
+    parsed = (parse_segment_name(name) for name in names)
+    return sorted(found[0] for found in parsed if found is not None and found[1] == SNAPSHOT)

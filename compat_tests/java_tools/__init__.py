@@ -1,0 +1,1 @@
+"""The stock command line tools of Apache Kafka against kwire."""

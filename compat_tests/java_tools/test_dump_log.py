@@ -1,0 +1,99 @@
+"""DumpLogSegments on the files that the broker writes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from compat_tests.java_tools.console import produce
+from compat_tests.java_tools.test_offsets import log_dir
+from compat_tests.java_tools.tools import JavaTools
+from kwire.testing.factories import TopicFactory
+
+pytestmark = pytest.mark.xdist_group("java")
+
+COMPLAINTS = re.compile(r"mismatch|non-?consecutive|corrupt|invalid|error|exception|isvalid: false", re.IGNORECASE)
+MIB = 1024 * 1024
+PERFORMANCE = ["--num-records", "6000", "--record-size", "1000", "--throughput", "-1"]
+
+
+def folder_of(tools: JavaTools, topic: str) -> Path:
+    """The folder of partition 0; skips where the broker's files are not on this machine."""
+    folder = Path(log_dir(tools, topic)["logDir"]) / f"{topic}-0"
+    if not folder.is_dir():
+        pytest.skip("the broker's files are out of reach")
+    return folder
+
+
+def dump(tools: JavaTools, file: Path, *arguments: str) -> list[str]:
+    """What the tool prints of a file, when it has nothing to complain about."""
+    result = tools.run("DumpLogSegments", "--files", str(file), *arguments, bootstrap=False)
+    said = result.output.replace("isvalid: true", "") + result.errors
+    assert not COMPLAINTS.search(said.replace(str(file), "")), said
+    return result.lines
+
+
+def numbers(lines: list[str], field: str) -> list[int]:
+    return [int(found[1]) for line in lines if (found := re.search(rf"\b{field}: (-?\d+)", line))]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_segments_of_every_compression(java_tools: JavaTools, kwire_topic: str, codec: str) -> None:
+    lines = [f"h:{i}|key {i}|value {i}" for i in range(50)]
+    produce(java_tools, kwire_topic, lines, "--compression-codec", codec)
+    (file,) = folder_of(java_tools, kwire_topic).glob("*.log")
+    got = dump(java_tools, file, "--print-data-log")
+    batches = [line for line in got if line.startswith("baseOffset: ")]
+    assert numbers(batches, "baseOffset")[0] == 0
+    assert numbers(batches, "lastOffset")[-1] == 49
+    assert sum(numbers(batches, "count")) == 50
+    assert all(f"compresscodec: {codec}" in line and "isvalid: true" in line for line in batches)
+    records = [line for line in got if line.startswith("|")]
+    assert [line.partition(" headerKeys: ")[2] for line in records] == [
+        f"[h] key: key {i} payload: value {i}" for i in range(50)
+    ]
+
+
+def test_rolled_segments_with_their_indexes_and_snapshots(
+    java_tools: JavaTools, kwire_topic_factory: TopicFactory
+) -> None:
+    topic = kwire_topic_factory(configs={"segment.bytes": MIB})
+    java_tools.run("ProducerPerformance", "--topic", topic, *PERFORMANCE)
+    folder = folder_of(java_tools, topic)
+    segments = sorted(folder.glob("*.log"))
+    assert len(segments) > 4
+    next_offset = 0
+    for segment in segments:
+        base = int(segment.stem)
+        batches = [line for line in dump(java_tools, segment) if line.startswith("baseOffset: ")]
+        assert numbers(batches, "baseOffset")[0] == base == next_offset
+        next_offset = numbers(batches, "lastOffset")[-1] + 1
+        if segment is segments[-1]:
+            continue
+        # The dump compares each entry with the batch it points to.
+        entries = numbers(dump(java_tools, segment.with_suffix(".index")), "offset")
+        assert len(entries) > 10
+        assert entries == sorted(set(entries))
+        assert base <= entries[0] < entries[-1] < next_offset
+        times = dump(java_tools, segment.with_suffix(".timeindex"))
+        assert numbers(times, "timestamp")
+        assert max(numbers(times, "offset")) < next_offset
+        for suffix in (".index", ".timeindex"):
+            checked = dump(java_tools, segment.with_suffix(suffix), "--index-sanity-check")
+            assert any("passed sanity check" in line for line in checked)
+    assert next_offset == 6000
+    snapshots = sorted(folder.glob("*.snapshot"))
+    assert snapshots
+    for snapshot in snapshots:
+        (producer,) = [line for line in dump(java_tools, snapshot) if "producerId: " in line]
+        assert numbers([producer], "lastOffset") == [int(snapshot.stem) - 1]
+
+
+def test_the_segment_being_written(java_tools: JavaTools, kwire_topic: str) -> None:
+    java_tools.run("ProducerPerformance", "--topic", kwire_topic, *PERFORMANCE)
+    (file,) = folder_of(java_tools, kwire_topic).glob("*.log")
+    assert sum(numbers(dump(java_tools, file), "count")) == 6000
+    assert len(numbers(dump(java_tools, file.with_suffix(".index")), "offset")) > 10
+    dump(java_tools, file.with_suffix(".timeindex"))

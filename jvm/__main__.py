@@ -1,0 +1,27 @@
+"""`python -m jvm kafka spark`: resolves the jars of each, and prints the folder they are in."""
+
+from __future__ import annotations
+
+import sys
+
+from jvm import apache_kafka, maven, spark
+
+POMS = {"kafka": apache_kafka.POM, "spark": spark.POM}
+
+
+def main(names: list[str]) -> int:
+    """Returns the exit code."""
+    if not names or not set(names) <= set(POMS):
+        print(f"usage: python -m jvm {'|'.join(POMS)} ...", file=sys.stderr)
+        return 2
+    try:
+        for name in names:
+            print(f"{name}: {maven.jars(POMS[name])}")
+    except maven.JavaError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -8,7 +8,7 @@ import subprocess
 
 
 def kcat_program() -> str:
-    """The path of kcat, installed where that takes no more than apt-get; raises RuntimeError with what to do otherwise."""
+    """The path of kcat, which is installed first where apt-get can; raises RuntimeError with what to do otherwise."""
     found = shutil.which("kcat")
     if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
         quiet = {"stdout": subprocess.DEVNULL, "env": os.environ | {"DEBIAN_FRONTEND": "noninteractive"}}

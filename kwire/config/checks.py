@@ -1,0 +1,83 @@
+"""What must hold between the values of several keys, and values too particular for the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kwire.config.errors import ConfigError
+from kwire.config.types import invalid
+
+_HOUR_MS = 3_600_000
+_MINUTE_MS = 60_000
+
+
+def check_together(values: Mapping[str, Any]) -> None:
+    """Raises ConfigError where typed values (by key, None: not set) cannot stand together."""
+    _check_ids(values)
+    _check_times(values)
+    _check_replication(values)
+    _check_connections(values)
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise ConfigError(message)
+
+
+def _check_ids(values: Mapping[str, Any]) -> None:
+    _require(values["broker.id"] >= -1, "broker.id must be at least -1")
+
+
+def _check_times(values: Mapping[str, Any]) -> None:
+    roll = _first(values, "log.roll.ms", ("log.roll.hours", _HOUR_MS))
+    _require(roll >= 1, "log.roll.ms must be greater than or equal to 1")
+    jitter = _first(values, "log.roll.jitter.ms", ("log.roll.jitter.hours", _HOUR_MS))
+    _require(jitter >= 0, "log.roll.jitter.ms must be greater than or equal to 0")
+    retention = _first(
+        values, "log.retention.ms", ("log.retention.minutes", _MINUTE_MS), ("log.retention.hours", _HOUR_MS)
+    )
+    _require(retention != 0, "log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
+
+
+def _first(values: Mapping[str, Any], name: str, *others: tuple[str, int]) -> int:
+    for key, factor in ((name, 1), *others):
+        if values[key] is not None:
+            return values[key] * factor
+    raise AssertionError(f"{name} has no default")
+
+
+def _check_replication(values: Mapping[str, Any]) -> None:
+    wait = values["replica.fetch.wait.max.ms"]
+    _require(
+        wait <= values["replica.socket.timeout.ms"],
+        "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms",
+    )
+    _require(
+        wait <= values["replica.lag.time.max.ms"],
+        "replica.fetch.wait.max.ms should always be less than or equal to replica.lag.time.max.ms",
+    )
+
+
+def _check_connections(values: Mapping[str, Any]) -> None:
+    queued = values["queued.max.request.bytes"]
+    _require(
+        queued <= 0 or queued >= values["socket.request.max.bytes"],
+        "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
+    )
+    overrides = connection_overrides(values["max.connections.per.ip.overrides"])
+    _require(
+        values["max.connections.per.ip"] > 0 or bool(overrides),
+        "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set.",
+    )
+
+
+def connection_overrides(text: str) -> dict[str, int]:
+    """`max.connections.per.ip.overrides`: how many connections each host may have. Raises ConfigError."""
+    overrides = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        host, colon, count = pair.rpartition(":")
+        if not colon or not host or not count.strip().isdecimal():
+            raise invalid("max.connections.per.ip.overrides", pair, "not in the form host:count")
+        overrides[host.strip()] = int(count)
+    return overrides

@@ -236,11 +236,17 @@ class MemoryListener:
         self._network = network
         self._arrivals, self._arrived = trio.open_memory_channel[MemoryStream](backlog)
 
-    async def serve(self, handler: Callable[[Stream], Awaitable[None]]) -> None:
+    async def serve(
+        self, handler: Callable[[Stream], Awaitable[None]], room: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         """Accepts until cancelled or closed. An exception of a handler is logged and ends that connection only."""
         async with trio.open_nursery() as nursery:
+            if room is not None:
+                await room()
             async for stream in self._arrived:
                 nursery.start_soon(_handle, stream, handler)
+                if room is not None:
+                    await room()
 
     async def arrive(self, stream: MemoryStream) -> None:
         """A new connection; waits while the backlog is full. Broken- or ClosedResourceError if closed."""

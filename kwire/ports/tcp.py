@@ -34,7 +34,7 @@ from kwire.ports.transport import Stream, StreamClosed
 
 log = logging.getLogger(__name__)
 
-SMALL_SLICE_BYTES = 16 * 1024
+SMALL_SLICE_BYTES = 32 * 1024
 """A file slice up to this size is read and joined to its neighbours: sendfile's own call costs more than that copy."""
 
 SENDFILE_BYTES = 1024 * 1024
@@ -171,17 +171,25 @@ class TcpListener:
         self._sockets = sockets
         self._transport = transport
 
-    async def serve(self, handler: Callable[[Stream], Awaitable[None]]) -> None:
+    async def serve(
+        self, handler: Callable[[Stream], Awaitable[None]], room: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
         """Accepts until cancelled or closed. An exception of a handler is logged and ends that connection only."""
         async with trio.open_nursery() as nursery:
             for sock in self._sockets:
-                nursery.start_soon(self._accept_all, sock, nursery, handler)
+                nursery.start_soon(self._accept_all, sock, nursery, handler, room)
 
     async def _accept_all(
-        self, listening: socket.socket, nursery: trio.Nursery, handler: Callable[[Stream], Awaitable[None]]
+        self,
+        listening: socket.socket,
+        nursery: trio.Nursery,
+        handler: Callable[[Stream], Awaitable[None]],
+        room: Callable[[], Awaitable[None]] | None,
     ) -> None:
         starved = False
         while True:
+            if room is not None:
+                await room()
             try:
                 sock, address = listening.accept()
             except BlockingIOError:

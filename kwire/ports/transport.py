@@ -33,8 +33,13 @@ class Listener(Protocol):
     port: int
     """The real port, also where 0 was asked for."""
 
-    async def serve(self, handler: Callable[[Stream], Awaitable[None]]) -> None:
-        """Accepts until cancelled; runs `handler` for each stream in a task of its own and closes it afterwards."""
+    async def serve(
+        self, handler: Callable[[Stream], Awaitable[None]], room: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """Accepts until cancelled; runs `handler` for each stream in a task of its own and closes it afterwards.
+
+        `room`, where given, is awaited before each accept: it returns when one more stream may come.
+        """
 
     def close(self) -> None: ...
 

@@ -1,0 +1,1 @@
+"""Who may do what: operations, resources and the authorizer."""

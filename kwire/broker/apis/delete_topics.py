@@ -1,0 +1,58 @@
+"""DeleteTopics (key 20): by name, from v6 on by name or id. A topic is gone when the answer comes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.cluster.topics import Result
+from kwire.protocol import uuids
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from kwire.security.authorizer import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+    from kwire.broker.context import RequestContext
+
+
+async def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    if not broker.config["delete.topic.enable"]:
+        code = ErrorCode.INVALID_REQUEST if context.api_version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
+        raise KafkaError(code, "Topic deletion is disabled (delete.topic.enable).")
+    image, session = broker.store.image, context.session
+    refused: list[Result] = []
+    allowed: list[tuple[str | None, bytes]] = []
+    for name, topic_id in _asked(request):
+        topic = image.topic_by_id(topic_id) if name is None else None
+        known = name if name is not None else topic.name if topic is not None else None
+        if known is None or session.allows(Operation.DELETE, ResourceType.TOPIC, known):
+            allowed.append((name, topic_id))
+        elif name is None and not session.allows(Operation.DESCRIBE, ResourceType.TOPIC, known):
+            # Who may not describe a topic does not learn what its id stands for.
+            refused.append(Result(None, topic_id, error=KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
+        else:
+            refused.append(Result(known, topic_id, error=KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
+    results = refused + await broker.controller.delete_topics(allowed)
+    return DeleteTopicsResponse(responses=[_told(result) for result in results])
+
+
+def failed(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(
+        responses=[_told(Result(name, topic_id, error=error)) for name, topic_id in _asked(request)]
+    )
+
+
+def _asked(request: DeleteTopicsRequest) -> list[tuple[str | None, bytes]]:
+    by_name: list[tuple[str | None, bytes]] = [(name, uuids.ZERO) for name in request.topic_names]
+    return by_name + [(topic.name, topic.topic_id) for topic in request.topics]
+
+
+def _told(result: Result) -> DeletableTopicResult:
+    if result.error is None:
+        return DeletableTopicResult(name=result.name, topic_id=result.topic_id)
+    return DeletableTopicResult(
+        name=result.name,
+        topic_id=result.topic_id,
+        error_code=result.error.code,
+        error_message=result.error.message,
+    )

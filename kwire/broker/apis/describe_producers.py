@@ -1,0 +1,67 @@
+"""DescribeProducers (key 61): the idempotent producers a partition remembers (KIP-664)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from kwire.security.authorizer import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+    from kwire.broker.context import RequestContext
+    from kwire.storage.log import Log
+
+
+async def handle(
+    broker: Broker, context: RequestContext, request: DescribeProducersRequest
+) -> DescribeProducersResponse:
+    response = DescribeProducersResponse()
+    for topic in request.topics:
+        allowed = context.session.allows(Operation.READ, ResourceType.TOPIC, topic.name)
+        told = TopicResponse(name=topic.name)
+        for index in topic.partition_indexes:
+            try:
+                if not allowed:
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                log = broker.replicas.partition(topic.name, index).local_log()
+            except KafkaError as error:
+                told.partitions.append(_error(index, error))
+            else:
+                told.partitions.append(PartitionResponse(partition_index=index, active_producers=_producers(log)))
+        response.topics.append(told)
+    return response
+
+
+def failed(request: DescribeProducersRequest, error: KafkaError) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(name=topic.name, partitions=[_error(index, error) for index in topic.partition_indexes])
+            for topic in request.topics
+        ]
+    )
+
+
+def _error(index: int, error: KafkaError) -> PartitionResponse:
+    return PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
+
+
+def _producers(log: Log) -> list[ProducerState]:
+    return [
+        ProducerState(
+            producer_id=entry.producer_id,
+            producer_epoch=entry.epoch,
+            last_sequence=entry.last_sequence,
+            last_timestamp=entry.last_timestamp,
+            coordinator_epoch=entry.coordinator_epoch,
+            current_txn_start_offset=entry.txn_first_offset,
+        )
+        for entry in log.producer_state.entries.values()
+    ]

@@ -1,0 +1,99 @@
+"""DescribeTopicPartitions (key 75): topics with their partitions, page by page (KIP-966).
+
+Topics come in the order of their names; at most `max.request.partition.size.limit` partitions an answer, the cursor
+says where the next one starts. Eligible leader replicas are always empty: kwire elects from the ISR only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.broker.topic_state import leader_error, missing_topic_error, offline_replicas
+from kwire.cluster.topics import INTERNAL_TOPICS
+from kwire.metadata.image import MetadataImage, PartitionImage, TopicImage
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    ResponseCursor,
+)
+from kwire.security.authorizer import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+    from kwire.broker.context import RequestContext, Session
+
+
+async def handle(
+    broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    image, session = broker.store.image, context.session
+    names = sorted({topic.name for topic in request.topics} or image.topics)
+    first = 0
+    if request.cursor is not None:
+        if request.cursor.partition_index < 0:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's partition index is negative.")
+        names = [name for name in names if name >= request.cursor.topic_name]
+        if names and names[0] == request.cursor.topic_name:
+            first = request.cursor.partition_index
+    room = max(min(request.response_partition_limit, broker.config["max.request.partition.size.limit"]), 1)
+    response = DescribeTopicPartitionsResponse()
+    for name in names:
+        topic = image.topics.get(name)
+        if not session.allows(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            if request.topics:
+                response.topics.append(_missing(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            continue
+        if topic is None:
+            response.topics.append(_missing(name, missing_topic_error(name)))
+            continue
+        if room <= 0:
+            response.next_cursor = ResponseCursor(topic_name=name, partition_index=0)
+            break
+        end = min(first + room, len(topic.partitions))
+        response.topics.append(_topic(image, topic, range(first, end), session))
+        room -= max(end - first, 0)
+        if end < len(topic.partitions):
+            response.next_cursor = ResponseCursor(topic_name=name, partition_index=end)
+            break
+        first = 0
+    return response
+
+
+def failed(request: DescribeTopicPartitionsRequest, error: KafkaError) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(topics=[_missing(topic.name, error.code) for topic in request.topics])
+
+
+def _missing(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def _topic(
+    image: MetadataImage, topic: TopicImage, indexes: range, session: Session
+) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[_partition(image, index, topic.partitions[index], session.listener) for index in indexes],
+        topic_authorized_operations=session.authorized_operations(ResourceType.TOPIC, topic.name),
+    )
+
+
+def _partition(
+    image: MetadataImage, index: int, partition: PartitionImage, listener: str
+) -> DescribeTopicPartitionsResponsePartition:
+    error = leader_error(image, partition, listener)
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=error,
+        partition_index=index,
+        leader_id=partition.leader if error is ErrorCode.NONE else -1,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+        offline_replicas=offline_replicas(image, partition),
+    )

@@ -1,0 +1,170 @@
+"""Metadata (key 3): brokers, topics, leaders; creates missing topics where that is allowed.
+
+v4 lets the client forbid auto-creation, v7 brought leader epochs (KIP-320), v8 authorized operations (KIP-430), v10
+topic ids (KIP-516), v12 asking by topic id, v13 the error at the top (KIP-1102). v0 means "all topics" by an empty list.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.broker.topic_state import is_live, leader_error, live_brokers, missing_topic_error, offline_replicas
+from kwire.cluster.topics import INTERNAL_TOPICS, NewTopic
+from kwire.metadata.image import MetadataImage, PartitionImage, TopicImage
+from kwire.protocol import uuids
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from kwire.security.authorizer import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+    from kwire.broker.context import RequestContext, Session
+
+
+async def handle(broker: Broker, context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+    version, session = context.api_version, context.session
+    _check(version, request)
+    everything = request.topics is None or (version == 0 and not request.topics)
+    if not everything:
+        failures = await _create_missing(broker, session, request)
+    image = broker.store.image
+    if everything:
+        topics = [
+            _topic(image, topic, session, request, version)
+            for topic in image.topics.values()
+            if session.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        ]
+    else:
+        topics = [_asked(image, asked, failures, session, request, version) for asked in request.topics]
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=other.id, host=endpoint.host, port=endpoint.port, rack=other.rack)
+            for other, endpoint in live_brokers(image, session.listener)
+        ],
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
+        topics=topics,
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = session.authorized_operations(ResourceType.CLUSTER)
+    return response
+
+
+def failed(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(error_code=error.code, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in request.topics or ()
+        ],
+        error_code=error.code,
+    )
+
+
+def _check(version: int, request: MetadataRequest) -> None:
+    if version >= 12:
+        return
+    for topic in request.topics or ():
+        if topic.name is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}.")
+        if topic.topic_id != uuids.ZERO:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic IDs are not supported in requests for version 10-11.")
+
+
+async def _create_missing(broker: Broker, session: Session, request: MetadataRequest) -> dict[str, ErrorCode]:
+    """Creates the topics asked for by name that do not exist, if both sides allow it; returns what failed."""
+    if not request.allow_auto_topic_creation or not broker.config["auto.create.topics.enable"]:
+        return {}
+    image = broker.store.image
+    missing = dict.fromkeys(
+        topic.name
+        for topic in request.topics
+        if topic.name is not None
+        and topic.topic_id == uuids.ZERO
+        and topic.name not in image.topics
+        and session.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+    )
+    failures: dict[str, ErrorCode] = {}
+    allowed = []
+    for name in missing:
+        if session.allows(Operation.CREATE, ResourceType.CLUSTER) or session.allows(
+            Operation.CREATE, ResourceType.TOPIC, name
+        ):
+            allowed.append(name)
+        else:
+            failures[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if allowed:
+        for result in await broker.controller.create_topics([NewTopic(name) for name in allowed]):
+            # Somebody else may have been quicker: then the topic is simply there.
+            if result.error is not None and result.error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                failures[result.name or ""] = result.error.code
+    return failures
+
+
+def _asked(
+    image: MetadataImage,
+    asked: MetadataRequestTopic,
+    failures: dict[str, ErrorCode],
+    session: Session,
+    request: MetadataRequest,
+    version: int,
+) -> MetadataResponseTopic:
+    by_id = asked.topic_id != uuids.ZERO
+    topic = image.topic_by_id(asked.topic_id) if by_id else image.topics.get(asked.name)
+    if by_id and (topic is None or not session.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)):
+        # A topic that may not be described is, by id, as unknown as one that does not exist.
+        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id)
+    name = topic.name if topic is not None else asked.name
+    if not session.allows(Operation.DESCRIBE, ResourceType.TOPIC, name):
+        return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+    if topic is None:
+        error = failures.get(name) or missing_topic_error(name)
+        return MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
+    return _topic(image, topic, session, request, version)
+
+
+def _topic(
+    image: MetadataImage, topic: TopicImage, session: Session, request: MetadataRequest, version: int
+) -> MetadataResponseTopic:
+    told = MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[
+            _partition(image, index, partition, session.listener, version)
+            for index, partition in enumerate(topic.partitions)
+        ],
+    )
+    if request.include_topic_authorized_operations:
+        told.topic_authorized_operations = session.authorized_operations(ResourceType.TOPIC, topic.name)
+    return told
+
+
+def _partition(
+    image: MetadataImage, index: int, partition: PartitionImage, listener: str, version: int
+) -> MetadataResponsePartition:
+    error = leader_error(image, partition, listener)
+    replicas, in_sync = list(partition.replicas), list(partition.isr)
+    if version == 0:
+        # The oldest clients take every replica named for one that they can reach.
+        replicas = [replica for replica in replicas if is_live(image, replica)]
+        in_sync = [replica for replica in in_sync if is_live(image, replica)]
+        if error is ErrorCode.NONE and len(replicas) < len(partition.replicas):
+            error = ErrorCode.REPLICA_NOT_AVAILABLE
+    if error is ErrorCode.LISTENER_NOT_FOUND and version < 6:
+        error = ErrorCode.LEADER_NOT_AVAILABLE
+    return MetadataResponsePartition(
+        error_code=error,
+        partition_index=index,
+        leader_id=-1 if error in (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.LISTENER_NOT_FOUND) else partition.leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=replicas,
+        isr_nodes=in_sync,
+        offline_replicas=offline_replicas(image, partition),
+    )

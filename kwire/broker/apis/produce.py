@@ -1,0 +1,174 @@
+"""Produce (key 0): appends record batches to partitions.
+
+v3 is the first with record batches of magic 2, v8 names the records refused (KIP-467), v10 the new leader with the
+error (KIP-951), v11 and v12 belong to transactions (KIP-890), v13 asks by topic id. An old librdkafka wants v0 listed
+to believe in compression; below v3 the request is refused all the same, as in Apache Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from kwire.broker.context import RequestRefused
+from kwire.broker.leader_hints import LeaderHints
+from kwire.cluster.waiting import ReplicationWait
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from kwire.protocol.records import InvalidBatch
+from kwire.security.authorizer import Operation, ResourceType
+from kwire.storage.record_walk import PendingWalk
+from kwire.storage.validation import check, first_batch
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+    from kwire.broker.context import RequestContext
+    from kwire.cluster.partition import Appended, Partition
+
+_BY_TOPIC_ID = 13
+_ALL = -1
+
+
+async def handle(
+    broker: Broker, context: RequestContext, request: ProduceRequest
+) -> ProduceResponse | ParkedProduce | None:
+    session, acks = context.session, request.acks
+    if request.transactional_id is not None and not session.allows(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    ):
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if acks not in (0, 1, _ALL):
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+    hints = LeaderHints(broker, session)
+    response = ProduceResponse()
+    appends: list[tuple[Partition, Appended]] = []
+    owed: list[PartitionProduceResponse] = []
+    refused = False
+    by_id = context.api_version >= _BY_TOPIC_ID
+    for topic in request.topic_data:
+        told = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+        response.responses.append(told)
+        name: str | None = broker.store.image.topic_names.get(topic.topic_id) if by_id else topic.name
+        allowed = name is None or session.allows(Operation.WRITE, ResourceType.TOPIC, name)
+        for data in topic.partition_data:
+            try:
+                if name is None:
+                    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+                if not allowed:
+                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                appended = await _append(broker, context, name, data, acks)
+            except KafkaError as error:
+                refused = True
+                partition = _error(data.index, error)
+                hint = hints.after(error, name or "", data.index)
+                if hint is not None:
+                    partition.current_leader = LeaderIdAndEpoch(leader_id=hint[0], leader_epoch=hint[1])
+            else:
+                info = appended[1].info
+                partition = PartitionProduceResponse(
+                    index=data.index,
+                    base_offset=info.first_offset,
+                    log_append_time_ms=info.log_append_time,
+                    log_start_offset=info.log_start_offset,
+                )
+                if acks == _ALL:
+                    appends.append(appended)
+                    owed.append(partition)
+            told.partition_responses.append(partition)
+    response.node_endpoints = [
+        NodeEndpoint(node_id=node, host=host, port=port, rack=rack) for node, host, port, rack in hints.endpoints
+    ]
+    if acks == 0:
+        if refused:
+            # There is no answer that could say so; a closed connection makes the client ask for metadata.
+            raise RequestRefused("a Produce with acks=0 failed")
+        return None
+    if appends:
+        wait = ReplicationWait(appends)
+        if not wait.settled:
+            return ParkedProduce(response, owed, wait, request.timeout_ms)
+        _settle(owed, [outcome or ErrorCode.NONE for outcome in wait.outcomes])
+    return response
+
+
+async def _append(
+    broker: Broker, context: RequestContext, topic: str, data: PartitionProduceData, acks: int
+) -> tuple[Partition, Appended]:
+    header, batch = first_batch(data.records, context.api_version)
+    partition = broker.replicas.partition(topic, data.index)
+    log = partition.check_appendable(acks)
+    checked = check(header, batch, log.config, broker.clock.wall_ms(), name=log.name)
+    if isinstance(checked, PendingWalk):
+        checked = await broker.executor.run(checked.run) if checked.large else checked.run()
+    return partition, await partition.append(checked, acks)
+
+
+def failed(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
+    if request.acks == 0:
+        raise RequestRefused(f"a Produce with acks=0 failed: {error}")
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[_error(data.index, error) for data in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+def _error(index: int, error: KafkaError) -> PartitionProduceResponse:
+    response = PartitionProduceResponse(
+        index=index, error_code=error.code, base_offset=-1, error_message=error.message
+    )
+    if isinstance(error, InvalidBatch):
+        response.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=message)
+            for batch_index, message in error.record_errors
+        ]
+    return response
+
+
+def _settle(owed: list[PartitionProduceResponse], outcomes: list[ErrorCode]) -> None:
+    """Turns what became of the appends into the answers for their partitions."""
+    for partition, outcome in zip(owed, outcomes, strict=True):
+        if outcome is not ErrorCode.NONE:
+            partition.error_code = outcome
+            partition.base_offset = partition.log_append_time_ms = partition.log_start_offset = -1
+
+
+class ParkedProduce:
+    """A produce with acks=all whose batches are appended here, waiting for the rest of the ISR."""
+
+    pipelined = True
+
+    def __init__(
+        self,
+        response: ProduceResponse,
+        owed: list[PartitionProduceResponse],
+        wait: ReplicationWait,
+        timeout_ms: int,
+    ) -> None:
+        self._response = response
+        self._owed = owed
+        self._wait = wait
+        self._deadline = trio.current_time() + timeout_ms / 1000
+
+    def hurry(self) -> None:
+        """What is not replicated now counts as timed out."""
+        self._wait.give_up()
+
+    async def response(self) -> ProduceResponse:
+        _settle(self._owed, await self._wait.finish(max(self._deadline - trio.current_time(), 0)))
+        return self._response

@@ -1,0 +1,192 @@
+"""One client connection: reads requests, starts them in order, sends the answers in that order.
+
+One request is under way at a time, as Kafka mutes a channel; only a Produce that waits for replicas, its append done,
+lets the next one start. All whole requests that one read brought are handled before the next read, and their answers
+leave in one write. The task that reads also writes, except while a pipelined answer is awaited: then a second task
+(the drainer) writes, so that the reader may start what comes behind.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from kwire.broker.context import RequestRefused, Session
+from kwire.broker.dispatch import Call, Parts, understand
+from kwire.broker.frames import FrameReader
+from kwire.broker.parked import Parked
+from kwire.ports.transport import Stream, StreamClosed
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+_CHUNK = 64 * 1024
+"""Bytes asked of the socket at once: holds a few default producer batches, below malloc's mmap threshold."""
+
+_LARGEST_CHUNK = 1024 * 1024
+"""Bytes asked of the socket at once while a large frame arrives."""
+
+_FLUSH_BYTES = 256 * 1024
+"""Answers to one read's requests leave earlier than after the last of them once they are this large together."""
+
+_MOST_PIPELINED = 128
+"""Produce requests of one connection that may wait for replicas at once; the next read waits beyond that."""
+
+
+class Connection:
+    """A connected client from its first byte to its last."""
+
+    def __init__(self, broker: Broker, stream: Stream, session: Session) -> None:
+        self._broker = broker
+        self._stream = stream
+        self._session = session
+        self._frames = FrameReader(broker.config["socket.request.max.bytes"])
+        self._out: Parts = []
+        self._out_bytes = 0
+        self._pipeline: deque[Parts | tuple[Call, Parked]] = deque()
+        self._parked: Parked | None = None
+        self._draining = False
+        self._drained = trio.Event()
+        self._stopping = False
+        self.busy = False
+        self.last_active = broker.clock.monotonic()
+        """When this connection last received or sent, on the broker's monotonic clock (seconds)."""
+
+    async def run(self, spawn: Callable[..., None]) -> None:
+        """Serves until the client goes, misbehaves, is idle for too long, or the broker stops. Raises nothing.
+
+        `spawn` starts a task that lives no longer than the broker.
+        """
+        stream, frames = self._stream, self._frames
+        try:
+            while not self._stopping:
+                data = await stream.receive(min(max(frames.missing, _CHUNK), _LARGEST_CHUNK))
+                if not data:
+                    break
+                self.busy = True
+                for frame in frames.feed(data):
+                    await self._handle(understand(self._broker, self._session, frame), spawn)
+                if frames.error is not None:
+                    raise RequestRefused(frames.error)
+                await self._flush()
+                self.last_active = self._broker.clock.monotonic()
+                self.busy = False
+            await self._until_drained()
+        except StreamClosed:
+            pass
+        except RequestRefused as refusal:
+            logger.warning("connection closed client=%s reason=%r", self._session.client_host, str(refusal))
+            await self._last_words()
+        finally:
+            stream.close()
+
+    async def _last_words(self) -> None:
+        """Sends the answers to the requests before the one that was refused."""
+        try:
+            await self._flush()
+            await self._until_drained()
+        except StreamClosed:
+            pass
+
+    def stop(self) -> None:
+        """Ends the connection after the answers that are due: what waits is answered with what there is."""
+        self._stopping = True
+        if self._parked is not None:
+            self._parked.hurry()
+        for item in self._pipeline:
+            if isinstance(item, tuple):
+                item[1].hurry()
+        if not self.busy and not self._pipeline:
+            self._stream.close()
+
+    def close(self) -> None:
+        """Ends the connection at once."""
+        self._stream.close()
+
+    async def _handle(self, call: Call, spawn: Callable[..., None]) -> None:
+        response = await call.start(self._broker)
+        if response is None:
+            return
+        if not hasattr(response, "hurry"):
+            self._owe(call.answer(response))
+            if self._out_bytes > _FLUSH_BYTES:
+                await self._flush()
+        elif response.pipelined:
+            await self._flush()
+            self._pipeline.append((call, response))
+            if self._stopping:
+                response.hurry()
+            if not self._draining:
+                self._draining = True
+                self._drained = trio.Event()
+                spawn(self._drain)
+            elif len(self._pipeline) >= _MOST_PIPELINED:
+                await self._until_drained()
+        else:
+            await self._flush()
+            await self._until_drained()
+            self._parked = response
+            if self._stopping:
+                response.hurry()
+            try:
+                answer = await self._settled(call, response)
+            finally:
+                self._parked = None
+            self._owe(answer)
+
+    async def _settled(self, call: Call, parked: Parked) -> Parts:
+        try:
+            response = await parked.response()
+        except KafkaError as error:
+            response = call.failed(error)
+        except Exception:
+            logger.exception("waiting request failed client=%s", self._session.client_host)
+            response = call.failed(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+        return call.answer(response)
+
+    def _owe(self, parts: Parts) -> None:
+        self._out += parts
+        for part in parts:
+            self._out_bytes += len(part)
+
+    async def _flush(self) -> None:
+        """Sends what is owed, or queues it behind the pipelined answers that are still awaited."""
+        if self._out:
+            parts, self._out, self._out_bytes = self._out, [], 0
+            if self._draining:
+                self._pipeline.append(parts)
+                if len(self._pipeline) >= _MOST_PIPELINED:
+                    await self._until_drained()
+            else:
+                await self._stream.send(parts)
+
+    async def _until_drained(self) -> None:
+        if self._draining:
+            await self._drained.wait()
+
+    async def _drain(self) -> None:
+        """Sends pipelined answers in order until none is left. Its failures end the connection, nothing else."""
+        pipeline = self._pipeline
+        try:
+            while pipeline:
+                item = pipeline[0]
+                parts = await self._settled(*item) if isinstance(item, tuple) else item
+                await self._stream.send(parts)
+                pipeline.popleft()
+        except StreamClosed:
+            pass
+        finally:
+            if pipeline:
+                pipeline.clear()
+                self._stream.close()
+            self._draining = False
+            self._drained.set()
+            if self._stopping and not self.busy:
+                self._stream.close()

@@ -1,0 +1,90 @@
+"""All connections of the broker: how many there may be, and the end of those that are idle."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import trio
+
+from kwire.config.checks import connection_overrides
+
+if TYPE_CHECKING:
+    from kwire.broker.connection import Connection
+    from kwire.config.broker import BrokerConfig
+    from kwire.ports.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+
+class Connections:
+    """Counts and closes connections by `max.connections`, `max.connections.per.ip` and `connections.max.idle.ms`."""
+
+    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+        self._clock = clock
+        self._open: set[Connection] = set()
+        self._per_host: Counter[str] = Counter()
+        self._freed = trio.Event()
+        self.configure(config)
+
+    def configure(self, config: BrokerConfig) -> None:
+        """Takes the limits from a configuration; open connections stay."""
+        self._most: int = config["max.connections"]
+        self._most_per_host: int = config["max.connections.per.ip"]
+        self._per_host_overrides = connection_overrides(config["max.connections.per.ip.overrides"])
+        self._max_idle = config["connections.max.idle.ms"] / 1000
+        self._freed.set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    async def until_room(self) -> None:
+        """Waits until one more connection may be accepted (`max.connections`): Kafka's acceptor pauses likewise."""
+        while len(self._open) >= self._most:
+            self._freed = trio.Event()
+            await self._freed.wait()
+
+    def admits(self, host: str) -> bool:
+        """Whether one more connection from this host is allowed (`max.connections.per.ip`)."""
+        return self._per_host[host] < self._per_host_overrides.get(host, self._most_per_host)
+
+    def add(self, connection: Connection, host: str) -> None:
+        self._open.add(connection)
+        self._per_host[host] += 1
+
+    def remove(self, connection: Connection, host: str) -> None:
+        self._open.discard(connection)
+        self._per_host[host] -= 1
+        if not self._per_host[host]:
+            del self._per_host[host]
+        self._freed.set()
+
+    def stop(self) -> None:
+        """Asks every connection to end after the answers it owes."""
+        for connection in list(self._open):
+            connection.stop()
+
+    def close(self) -> None:
+        """Ends every connection at once."""
+        for connection in list(self._open):
+            connection.close()
+
+    async def reap_idle(self) -> None:
+        """Closes connections on which nothing happened for `connections.max.idle.ms`; runs until cancelled.
+
+        Sleeps until the one that is silent the longest can have reached the limit: no timer a connection.
+        """
+        while True:
+            now = self._clock.monotonic()
+            oldest = now
+            for connection in list(self._open):
+                if connection.busy:
+                    continue
+                if now - connection.last_active >= self._max_idle:
+                    connection.close()
+                else:
+                    oldest = min(oldest, connection.last_active)
+            # At most a tenth of the limit early or late, so that a limit lowered at run time acts soon enough.
+            await trio.sleep(max(min(oldest + self._max_idle - now, self._max_idle), self._max_idle / 10, 0.01))
+

@@ -1,0 +1,90 @@
+"""From a frame to a response: header, version, body, handler. No I/O here."""
+
+from __future__ import annotations
+
+import logging
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from kwire.broker.context import RequestContext, RequestRefused, Session
+from kwire.broker.registry import LoadedApi
+from kwire.ports.files import Buffer, FileSlice
+from kwire.protocol import codec
+from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.headers import decode_request_header, response_header
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+_SIZE = Struct(">i")
+
+Parts = list[Buffer | FileSlice]
+
+
+class Call:
+    """One request that was understood, and what it takes to answer it."""
+
+    __slots__ = ("_api", "context", "_correlation_id", "request")
+
+    def __init__(self, api: LoadedApi, context: RequestContext, correlation_id: int, request: object) -> None:
+        self._api = api
+        self.context = context
+        self._correlation_id = correlation_id
+        self.request = request
+
+    async def start(self, broker: Broker) -> object:
+        """Runs the handler; returns a response message, a Parked one, or None where no answer is due (acks=0)."""
+        try:
+            return await self._api.handle(broker, self.context, self.request)
+        except RequestRefused:
+            raise
+        except KafkaError as error:
+            return self.failed(error)
+        except OSError as error:
+            logger.error("request failed api=%s error=%r", self._api.api.key.name, str(error))
+            return self.failed(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+        except Exception:
+            logger.exception("request failed api=%s version=%d", self._api.api.key.name, self.context.api_version)
+            return self.failed(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+
+    def failed(self, error: KafkaError) -> object:
+        """The response that says of everything in the request that it failed."""
+        return self._api.failed(self.request, error)
+
+    def answer(self, response: object) -> Parts:
+        """The response as it goes to the stream: size, header, body."""
+        version = self.context.api_version
+        header = response_header(self._api.api.key, version, self._correlation_id)
+        body = codec.encode_parts(response, version)
+        size = len(header)
+        for part in body:
+            size += len(part)
+        return [_SIZE.pack(size) + header, *body]
+
+
+def understand(broker: Broker, session: Session, frame: memoryview) -> Call:
+    """Decodes a frame. Raises RequestRefused where Kafka closes the connection: unknown key or version, bad body.
+
+    An ApiVersions request of an unknown version is understood as one whose answer, in version 0, is
+    UNSUPPORTED_VERSION with the versions of ApiVersions itself; its body is not read (KIP-511).
+    """
+    try:
+        header, body_at = decode_request_header(frame)
+    except codec.MalformedError as error:
+        raise RequestRefused(f"malformed request header: {error}") from None
+    key, version = header.api_key, header.api_version
+    api = broker.registry.find(key, version)
+    if api is None:
+        if key == ApiKey.API_VERSIONS:
+            versions = broker.registry.find(key, 0)
+            assert versions is not None
+            return Call(versions, RequestContext(0, header.client_id, session), header.correlation_id, None)
+        raise RequestRefused(f"unsupported api key {key} version {version}")
+    try:
+        request = codec.decode(api.request_type, version, frame[body_at:])
+    except codec.MalformedError as error:
+        raise RequestRefused(f"malformed {api.api.key.name} v{version} request: {error}") from None
+    return Call(api, RequestContext(version, header.client_id, session), header.correlation_id, request)

@@ -1,0 +1,181 @@
+"""Fetch sessions (KIP-227): a client names its partitions once and then only what changes. No I/O, no clock here.
+
+A session is known by (session id, epoch). The client's request and the answer:
+
+    id 0, epoch 0     a full fetch; opens a session if there is room for one; the answer carries its id
+    id 0, epoch -1    a full fetch outside any session
+    id n, epoch 0     closes session n, then as the first line
+    id n, epoch -1    closes session n, then as the second line
+    id n, epoch m     an incremental fetch: m must be the epoch that follows the last one
+
+An incremental answer leaves out the partitions that have nothing new to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+_LAST_EPOCH = 2**31 - 1
+
+EVICTION_AFTER_MS = 120_000
+"""A session unused for this long may be evicted for a new one (Kafka's `MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS`)."""
+
+PartitionKey = tuple[str | bytes, int]
+"""Topic id from Fetch v13 on, topic name before; partition number."""
+
+
+class CachedPartition:
+    """What a session remembers of a partition: what the client asked last and what it was told last."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "follower_log_start_offset",
+        "index",
+        "last_fetched_epoch",
+        "max_bytes",
+        "sent_high_watermark",
+        "sent_log_start_offset",
+        "topic",
+    )
+
+    def __init__(self, topic: str | bytes, index: int) -> None:
+        self.topic = topic
+        self.index = index
+        self.max_bytes = 0
+        self.fetch_offset = 0
+        self.current_leader_epoch = -1
+        self.last_fetched_epoch = -1
+        self.follower_log_start_offset = -1
+        self.sent_high_watermark = -1
+        self.sent_log_start_offset = -1
+
+    def ask(self, request: object) -> None:
+        """Takes over what a FetchPartition of the request says."""
+        self.max_bytes = request.partition_max_bytes  # type: ignore[attr-defined]
+        self.fetch_offset = request.fetch_offset  # type: ignore[attr-defined]
+        self.current_leader_epoch = request.current_leader_epoch  # type: ignore[attr-defined]
+        self.last_fetched_epoch = request.last_fetched_epoch  # type: ignore[attr-defined]
+        self.follower_log_start_offset = request.log_start_offset  # type: ignore[attr-defined]
+
+    def has_news(self, *, has_records: bool, high_watermark: int, log_start_offset: int, special: bool) -> bool:
+        """Whether an incremental answer must name this partition; remembers what it is told.
+
+        `special`: an error, a diverging epoch or a preferred replica. After an error the partition is named in the
+        next answer again, so that the client learns of its end.
+        """
+        news = (
+            has_records
+            or special
+            or high_watermark != self.sent_high_watermark
+            or log_start_offset != self.sent_log_start_offset
+        )
+        self.sent_high_watermark = high_watermark
+        self.sent_log_start_offset = log_start_offset
+        return news
+
+    def forget_sent(self) -> None:
+        """Makes the next answer name this partition."""
+        self.sent_high_watermark = -1
+
+
+class FetchSession:
+    """The partitions of one client, in the order in which they are served next."""
+
+    __slots__ = ("by_topic_id", "epoch", "id", "last_used_ms", "partitions", "privileged")
+
+    def __init__(self, session_id: int, *, privileged: bool, by_topic_id: bool, now_ms: int) -> None:
+        self.id = session_id
+        self.epoch = 1
+        self.privileged = privileged
+        """A follower's: evicted only for another follower's."""
+        self.by_topic_id = by_topic_id
+        self.last_used_ms = now_ms
+        self.partitions: dict[PartitionKey, CachedPartition] = {}
+
+    def update(
+        self, asked: Iterable[tuple[PartitionKey, object]], forgotten: Iterable[PartitionKey] = ()
+    ) -> None:
+        """Adds and changes the partitions of a request, drops the forgotten ones."""
+        for key, request in asked:
+            cached = self.partitions.get(key)
+            if cached is None:
+                cached = self.partitions[key] = CachedPartition(*key)
+            cached.ask(request)
+        for key in forgotten:
+            self.partitions.pop(key, None)
+
+    def serve_last(self, served: Iterable[PartitionKey]) -> None:
+        """Puts partitions that just sent records behind the others, so that none starves under `max_bytes`."""
+        for key in served:
+            cached = self.partitions.pop(key, None)
+            if cached is not None:
+                self.partitions[key] = cached
+
+    def advance(self) -> None:
+        self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
+
+
+class FetchSessions:
+    """All sessions of a broker, at most `slots` (`max.incremental.fetch.session.cache.slots`)."""
+
+    def __init__(self, slots: int, draw: Callable[[int], int]) -> None:
+        """`draw(n)` is a random integer in [0, n)."""
+        self._slots = slots
+        self._draw = draw
+        self._sessions: dict[int, FetchSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def close(self, session_id: int) -> None:
+        self._sessions.pop(session_id, None)
+
+    def resume(self, session_id: int, epoch: int, *, by_topic_id: bool, now_ms: int) -> FetchSession:
+        """The session for an incremental fetch, its epoch already the next one's.
+
+        Raises KafkaError FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR.
+        """
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != epoch:
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.by_topic_id != by_topic_id:
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.advance()
+        session.last_used_ms = now_ms
+        # Kept in order of use, so that the first one is the one unused for longest.
+        self._sessions[session_id] = self._sessions.pop(session_id)
+        return session
+
+    def open(self, *, privileged: bool, by_topic_id: bool, size: int, now_ms: int) -> FetchSession | None:
+        """A new session for `size` partitions, or None where there is no room for one."""
+        if len(self._sessions) >= self._slots and not self._evict(privileged, size, now_ms):
+            return None
+        session_id = self._draw(2**31 - 1) + 1
+        while session_id in self._sessions:
+            session_id = self._draw(2**31 - 1) + 1
+        session = FetchSession(session_id, privileged=privileged, by_topic_id=by_topic_id, now_ms=now_ms)
+        self._sessions[session_id] = session
+        return session
+
+    def _evict(self, privileged: bool, size: int, now_ms: int) -> bool:
+        """Makes room: the session unused for longest if it is stale; else one that is of less use than the new one."""
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.last_used_ms > EVICTION_AFTER_MS:
+            del self._sessions[oldest.id]
+            return True
+        rank = (privileged, size)
+        victim = min(self._sessions.values(), key=lambda session: (session.privileged, len(session.partitions)))
+        settled = now_ms - victim.last_used_ms > EVICTION_AFTER_MS or victim.privileged < privileged
+        if settled and (victim.privileged, len(victim.partitions)) < rank:
+            del self._sessions[victim.id]
+            return True
+        return False

@@ -1,0 +1,147 @@
+"""Reading many partitions for one fetch, and waiting until there is enough to send.
+
+A read gives ranges of files, never bytes, so reading again after a wake-up costs little: only the partitions that
+were woken are read again until the fetch has what it asked for, then all are read once more, in order, under
+`max_bytes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import trio
+
+from kwire.cluster.partition import Partition
+from kwire.cluster.replica import Bound, PartitionRead
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kwire.broker.fetch_sessions import CachedPartition
+
+
+class Target:
+    """One partition of a fetch: what is asked of it, and the latest read of it or why there is none."""
+
+    __slots__ = ("asked", "error", "partition", "read", "topic")
+
+    def __init__(
+        self, asked: CachedPartition, topic: str, partition: Partition | None, error: KafkaError | None
+    ) -> None:
+        self.asked = asked
+        self.topic = topic
+        self.partition = partition
+        self.error = error
+        self.read: PartitionRead | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of record batches that the read found."""
+        read = self.read
+        return read.slice.size if read is not None and read.slice is not None else 0
+
+    @property
+    def urgent(self) -> bool:
+        """Whether the client must hear of this at once, however little there is to send."""
+        return self.error is not None or (self.read is not None and self.read.diverging is not None)
+
+
+class Reader:
+    """Reads targets for one caller."""
+
+    __slots__ = ("_bound", "_max_bytes", "_replica_epoch", "_replica_id")
+
+    def __init__(self, max_bytes: int, *, bound: Bound, replica_id: int, replica_epoch: int) -> None:
+        """`max_bytes` bounds all partitions together; the first batch of the first partition that has one always comes."""
+        self._max_bytes = max_bytes
+        self._bound = bound
+        self._replica_id = replica_id
+        self._replica_epoch = replica_epoch
+
+    def read_all(self, targets: Sequence[Target]) -> int:
+        """Reads every target in order; returns the bytes found."""
+        room, found = self._max_bytes, 0
+        for target in targets:
+            size = self.read(target, room, at_least_one=not found)
+            found += size
+            room = max(room - size, 0)
+        return found
+
+    def read(self, target: Target, room: int, *, at_least_one: bool) -> int:
+        """Reads one target, up to `room` bytes and what the client set for it; returns the bytes found."""
+        if target.partition is None:
+            return 0
+        asked = target.asked
+        try:
+            target.error = None
+            max_bytes = min(asked.max_bytes, room)
+            if self._replica_id >= 0:
+                target.read = target.partition.read_for_follower(
+                    self._replica_id,
+                    asked.fetch_offset,
+                    max_bytes,
+                    current_leader_epoch=asked.current_leader_epoch,
+                    last_fetched_epoch=asked.last_fetched_epoch,
+                    log_start_offset=asked.follower_log_start_offset,
+                    broker_epoch=self._replica_epoch,
+                    min_one=at_least_one,
+                )
+            else:
+                target.read = target.partition.read(
+                    asked.fetch_offset,
+                    max_bytes,
+                    self._bound,
+                    current_leader_epoch=asked.current_leader_epoch,
+                    last_fetched_epoch=asked.last_fetched_epoch,
+                    min_one=at_least_one,
+                )
+        except KafkaError as error:
+            target.error, target.read = error, None
+        except OSError as error:
+            target.error, target.read = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)), None
+        return target.size
+
+
+class FetchWait:
+    """Waits until the targets together hold `min_bytes`, one of them is urgent, or the time is up."""
+
+    def __init__(self, reader: Reader, targets: Sequence[Target], min_bytes: int, max_wait_ms: int) -> None:
+        self._reader = reader
+        self._targets = {id(target.partition): target for target in targets if target.partition is not None}
+        self._min_bytes = min_bytes
+        self._max_wait = max_wait_ms / 1000
+        self._dirty: set[int] = set()
+        self._woken = trio.Event()
+        self._hurried = False
+
+    def wake(self, partition: Partition) -> None:
+        """Called by a watched partition when an offset or its role changed."""
+        self._dirty.add(id(partition))
+        self._woken.set()
+
+    def hurry(self) -> None:
+        """Ends the wait."""
+        self._hurried = True
+        self._woken.set()
+
+    async def until_enough(self) -> None:
+        """Returns when the answer is due. The caller then reads all targets anew."""
+        targets = self._targets
+        watched = [target.partition for target in targets.values()]
+        for partition in watched:
+            partition.watch(self)
+        try:
+            with trio.move_on_after(self._max_wait):
+                while not self._hurried:
+                    await self._woken.wait()
+                    self._woken = trio.Event()
+                    dirty, self._dirty = self._dirty, set()
+                    for key in dirty:
+                        self._reader.read(targets[key], targets[key].asked.max_bytes, at_least_one=True)
+                    if any(targets[key].urgent for key in dirty):
+                        return
+                    if sum(target.size for target in targets.values()) >= self._min_bytes:
+                        return
+        finally:
+            for partition in watched:
+                partition.unwatch(self)

@@ -1,0 +1,21 @@
+"""A response that is not there yet."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Parked(Protocol):
+    """What a handler returns instead of a response when it has done all it can now and must wait.
+
+    The connection sends what it already owes its client and then awaits `response()`.
+    """
+
+    pipelined: bool
+    """Whether the connection's next request may start meanwhile (a Produce whose append is done)."""
+
+    async def response(self) -> object:
+        """Waits and returns the response message. May be cancelled (the connection died, the broker stops)."""
+
+    def hurry(self) -> None:
+        """Makes `response` return soon with what there is: the broker is stopping."""

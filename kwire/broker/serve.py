@@ -1,0 +1,47 @@
+"""`kwire serve`: a broker on the real machine, from its configuration to its last answer."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from functools import partial
+
+import trio
+
+from kwire.broker import logs
+from kwire.broker.broker import Broker, StartError
+from kwire.config.broker import BrokerConfig, ConfigError
+from kwire.ports.bundle import Ports, system_ports
+
+logger = logging.getLogger(__name__)
+
+STOP_WITHIN_S = 4.0
+"""After a signal, the longest that owed answers are waited for before the connections are cut and the logs closed."""
+
+
+def run(config: BrokerConfig, log_level: str = "warning") -> int:
+    """Serves until SIGTERM or SIGINT; returns the process's exit code: 0, or 1 where the broker could not start."""
+    logs.configure(log_level)
+    for warning in config.warnings:
+        logger.warning("%s", warning)
+    try:
+        trio.run(partial(_serve, config, system_ports(config)), strict_exception_groups=True)
+    except* (StartError, ConfigError) as group:
+        for error in group.exceptions:
+            print(f"kwire: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _serve(config: BrokerConfig, ports: Ports) -> None:
+    broker = Broker(config, ports)
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with trio.open_nursery() as nursery:
+            endpoints = await nursery.start(broker.run)
+            for endpoint in endpoints:
+                print(f"kwire ready on {endpoint.host}:{endpoint.port}", flush=True)
+                break
+            async for _ in signals:
+                broker.stop(STOP_WITHIN_S)
+                break

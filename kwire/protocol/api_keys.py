@@ -72,6 +72,8 @@ class ApiKey(IntEnum):
     LIST_TRANSACTIONS = 66
     CONSUMER_GROUP_HEARTBEAT = 68
     CONSUMER_GROUP_DESCRIBE = 69
+    GET_TELEMETRY_SUBSCRIPTIONS = 71
+    PUSH_TELEMETRY = 72
     LIST_CONFIG_RESOURCES = 74
     DESCRIBE_TOPIC_PARTITIONS = 75
     SHARE_GROUP_HEARTBEAT = 76
@@ -158,6 +160,8 @@ APIS: dict[int, Api] = {
     66: Api("ListTransactions", 0),
     68: Api("ConsumerGroupHeartbeat", 0),
     69: Api("ConsumerGroupDescribe", 0),
+    71: Api("GetTelemetrySubscriptions", 0),
+    72: Api("PushTelemetry", 0),
     74: Api("ListConfigResources", 0),
     75: Api("DescribeTopicPartitions", 0),
     76: Api("ShareGroupHeartbeat", 0),

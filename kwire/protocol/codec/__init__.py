@@ -1,13 +1,22 @@
-"""Messages to bytes and back."""
+"""Messages to bytes and back.
+
+    request = codec.decode(FetchRequest, 18, frame, body_offset)
+    parts = codec.encode_parts(response, 18)
+
+A message and version is decoded and encoded by straight-line code made for just that. It is written by `generate`
+from the construct Struct of `construct_of` when first needed, a few milliseconds each, after construct's import.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kwire.protocol.codec.errors import EncodeError, MalformedError, UnsupportedFieldError, UnsupportedVersionError
 from kwire.protocol.schema import Message
 
-M = TypeVar("M", bound=Message)
+if TYPE_CHECKING:
+    from kwire.ports.files import FileSlice
 
 __all__ = [
     "EncodeError",
@@ -19,21 +28,58 @@ __all__ = [
     "encode_parts",
 ]
 
+M = TypeVar("M", bound=Message)
 
-def decode(message: type[M], version: int, data: bytes | memoryview) -> M:
-    """The message in `data`, all of it. MalformedError if it is not one."""
-    from kwire.protocol.codec import reference
+_decoders: dict[tuple[type[Message], int], Callable[[bytes | memoryview, int], Any]] = {}
+_encoders: dict[tuple[type[Message], int], Callable[[Message, list[Any]], bytes]] = {}
 
-    return reference.decode(message, version, data)
+
+def decode(message: type[M], version: int, buffer: bytes | memoryview, start: int = 0) -> M:
+    """The message that begins at `start` of `buffer`.
+
+    Bytes behind it are ignored, as Kafka does: librdkafka sends one too many after AlterUserScramCredentials. Fields of
+    type `bytes` and `records` are memoryviews onto the buffer. MalformedError if the bytes are not such a message,
+    UnsupportedVersionError if there is no such version.
+    """
+    decoder = _decoders.get((message, version))
+    if decoder is None:
+        decoder = _decoders[message, version] = _written(message, version, "decode")
+    decoded: M = decoder(buffer, start)
+    return decoded
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The bytes of `message`. EncodeError if a value cannot be written."""
-    from kwire.protocol.codec import reference
+    """The message as bytes; slices of files are read. Raises as `encode_parts`."""
+    parts = encode_parts(message, version)
+    if len(parts) == 1 and isinstance(parts[0], bytes):
+        return parts[0]
+    return b"".join([part if isinstance(part, bytes | bytearray | memoryview) else part.read() for part in parts])
 
-    return reference.encode(message, version)
+
+def encode_parts(message: Message, version: int) -> list[bytes | memoryview | FileSlice]:
+    """The message as parts to be sent one after the other: large records and slices of files are parts of their own.
+
+    UnsupportedFieldError if a field holds a value that the version cannot carry and must not drop, EncodeError if a
+    value does not fit its type, UnsupportedVersionError if there is no such version.
+    """
+    cls = message.__class__
+    encoder = _encoders.get((cls, version))
+    if encoder is None:
+        encoder = _encoders[cls, version] = _written(cls, version, "encode")
+    parts: list[bytes | memoryview | FileSlice] = []
+    rest = encoder(message, parts)
+    if rest or not parts:
+        parts.append(rest)
+    return parts
 
 
-def encode_parts(message: Message, version: int) -> list[Any]:
-    """The bytes of `message` in parts."""
-    return [encode(message, version)]
+def _written(message: type[Message], version: int, verb: str) -> Callable[..., Any]:
+    """The generated function for a message and version."""
+    from kwire.protocol.codec.generate import module_source
+
+    versions = [version]
+    source = module_source(message, versions if verb == "decode" else [], versions if verb == "encode" else [])
+    scope: dict[str, Any] = {}
+    exec(compile(source, f"<{verb} {message.__name__} version {version}>", "exec"), scope)
+    function: Callable[..., Any] = scope[f"{verb}_v{version}"]
+    return function

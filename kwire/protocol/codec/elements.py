@@ -102,7 +102,7 @@ class Counted(Subconstruct):
 
 
 class Text(Counted):
-    """A string: at most 32767 bytes of UTF-8, whatever the length field could hold. Broken UTF-8 is mended, not refused."""
+    """A string: at most 32767 bytes, whatever the length field could hold. Broken UTF-8 is mended, not refused."""
 
     LONGEST = 0x7FFF
 

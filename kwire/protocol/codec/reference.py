@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from io import BytesIO
 from typing import Any, TypeVar
 
 from construct import ConstructError
@@ -16,16 +15,12 @@ M = TypeVar("M", bound=Message)
 
 
 def decode(message: type[M], version: int, data: bytes | memoryview) -> M:
-    """The message in `data`, all of it. MalformedError if it is not one."""
-    stream = BytesIO(data)
+    """The message at the start of `data`. MalformedError if there is none."""
     definition = construct_of(message, version)
     try:
-        values = definition.parse_stream(stream)
+        values = definition.parse(data)
     except ConstructError as error:
         raise MalformedError(f"{message.__name__} version {version}: {error}") from error
-    left = len(data) - stream.tell()
-    if left:
-        raise MalformedError(f"{message.__name__} version {version}: {left} bytes too many")
     return _from_values(definition, values)
 
 

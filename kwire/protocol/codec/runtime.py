@@ -15,6 +15,9 @@ from kwire.protocol.codec.errors import EncodeError, MalformedError
 LONGEST_TEXT = 0x7FFF
 """Bytes a string may have, in compact form too."""
 
+BYTE = tuple(bytes([value]) for value in range(128))
+"""The varint of each number that takes one byte."""
+
 _LARGE = 4096
 """From this size on, records stay a part of their own: joining would copy them."""
 
@@ -41,6 +44,14 @@ def read_long_varint(buffer: bytes | memoryview, position: int) -> tuple[int, in
     return read_varint(buffer, position - 1)
 
 
+def read_text_length(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
+    """`read_long_varint` for the length of a string, plus one. MalformedError if no string may be so long."""
+    value, position = read_varint(buffer, position - 1)
+    if value > LONGEST_TEXT + 1:
+        raise MalformedError(f"a string of {value - 1} bytes")
+    return value, position
+
+
 def varint(value: int) -> bytes:
     """The unsigned varint of a number of at least 0."""
     out = bytearray()
@@ -49,6 +60,13 @@ def varint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def long_text(value: int) -> bytes:
+    """`varint` for the length of a string, plus one. EncodeError if no string may be so long."""
+    if value > LONGEST_TEXT + 1:
+        raise EncodeError(f"a string of {value - 1} bytes, and {LONGEST_TEXT} are allowed")
+    return varint(value)
 
 
 def skip_tags(buffer: bytes | memoryview, position: int) -> int:
@@ -65,14 +83,20 @@ def read_tags(buffer: bytes | memoryview, position: int, count: int) -> tuple[di
         count, position = read_long_varint(buffer, position)
     tags = {}
     for _ in range(count):
-        tag, position = read_varint(buffer, position)
-        size, position = read_varint(buffer, position)
-        end = position + size
-        if end > len(buffer):
-            raise MalformedError(f"tagged field {tag} of {size} bytes, {len(buffer) - position} left")
+        tag, position, end = read_tag(buffer, position)
         tags[tag] = bytes(buffer[position:end])
         position = end
     return tags or None, position
+
+
+def read_tag(buffer: bytes | memoryview, position: int) -> tuple[int, int, int]:
+    """The number of a tagged field, and where its value begins and ends."""
+    tag, position = read_varint(buffer, position)
+    size, position = read_varint(buffer, position)
+    end = position + size
+    if end > len(buffer):
+        raise MalformedError(f"tagged field {tag} of {size} bytes, {len(buffer) - position} left")
+    return tag, position, end
 
 
 def join_tags(known: Mapping[int, bytes], unknown: Mapping[int, bytes] | None) -> bytes:
@@ -117,6 +141,6 @@ def unsupported(what: str, version: int) -> str:
     return f"{what} has a value, and version {version} cannot carry it"
 
 
-def too_long(what: str, length: int) -> EncodeError:
-    """The error for a string beyond what its length field allows."""
-    return EncodeError(f"{what}: {length} bytes, and a string may have {LONGEST_TEXT}")
+def bad_tag_size(tag: int, left: int) -> MalformedError:
+    """The error for a tagged field whose value is shorter or longer than its size says."""
+    return MalformedError(f"tagged field {tag} is {abs(left)} bytes {'too long' if left > 0 else 'too short'}")

@@ -1,4 +1,4 @@
-"""What a partition remembers of one producer, and what it demands of the producer's next batch (KIP-98, KIP-360, KIP-890).
+"""What a partition remembers of one producer, and what it demands of its next batch (KIP-98, KIP-360, KIP-890).
 
 A producer numbers its records: a batch's base sequence must follow the last sequence of the batch before it. The last
 five batches are remembered, so that one sent again is answered with the offsets it has instead of being written twice.

@@ -107,7 +107,7 @@ class ProducerStateManager:
         self._entries: dict[int, ProducerEntry] = {}
         self.entries: Mapping[int, ProducerEntry] = MappingProxyType(self._entries)
         """By producer id; not to be changed."""
-        # First offset -> producer id. Transactions begin at the log's end, so the order of insertion is that of offsets.
+        # First offset -> producer id. Transactions begin at the log's end, so that they are in order of offsets.
         self._ongoing: dict[int, int] = {}
         # (first offset, offset of the marker) of ended transactions whose markers may be above the high watermark.
         self._unreplicated: list[tuple[int, int]] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import CorruptBatchError, InvalidBatch, RecordError
 from kwire.protocol.records.builder import build_batch
@@ -21,7 +23,6 @@ from kwire.protocol.records.header import (
 )
 from kwire.protocol.records.record import record_data, records_in, scan
 from kwire.storage.validated import (
-    TopicRules,
     ValidatedBatch,
     ValidatedBatches,
     as_it_is,
@@ -29,6 +30,9 @@ from kwire.storage.validated import (
     with_append_time,
     with_max_timestamp,
 )
+
+if TYPE_CHECKING:
+    from kwire.config.topic import LogConfig
 
 _LARGE_WALK_RECORDS = 200
 _LARGE_WALK_COMPRESSED = 2048
@@ -40,7 +44,7 @@ class PendingWalk:
     __slots__ = ("_batch", "_config", "_header", "_name", "_now_ms", "_target")
 
     def __init__(
-        self, header: BatchHeader, batch: memoryview, config: TopicRules, target: Compression, now_ms: int, name: str
+        self, header: BatchHeader, batch: memoryview, config: LogConfig, target: Compression, now_ms: int, name: str
     ) -> None:
         self._header = header
         self._batch = batch
@@ -82,6 +86,7 @@ class PendingWalk:
             raise InvalidBatch(
                 ErrorCode.UNKNOWN_SERVER_ERROR, "The offsets of the records in a compressed batch are not 0, 1, 2, …"
             )
+        check_size(header.size, config)
         if append_time:
             return with_append_time(header, self._batch, self._now_ms)
         if max_timestamp == header.max_timestamp and not header.log_append_time:
@@ -179,7 +184,7 @@ class PendingWalk:
         )
 
 
-def _level(config: TopicRules, codec: Compression) -> int | None:
+def _level(config: LogConfig, codec: Compression) -> int | None:
     if codec is Compression.GZIP:
         return config.compression_gzip_level
     if codec is Compression.LZ4:

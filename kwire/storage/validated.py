@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import InvalidBatch
@@ -23,6 +22,9 @@ from kwire.protocol.records.header import (
     write_prefix,
 )
 
+if TYPE_CHECKING:
+    from kwire.config.topic import LogConfig
+
 # The attribute bits that mean something. A rewritten header keeps no other.
 _FLAGS = CODEC_MASK | LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
 
@@ -36,31 +38,6 @@ class Origin(Enum):
     """This broker's own coordinators, which may write control batches and batches without sequence."""
     REPLICATION = "replication"
     """A follower's append of what its leader has validated."""
-
-
-class TopicRules(Protocol):
-    """The topic configuration that validation looks at (`kwire.config.topic.LogConfig` has it)."""
-
-    @property
-    def cleanup_policy(self) -> Collection[str]: ...
-    @property
-    def compression_type(self) -> str: ...
-    @property
-    def compression_gzip_level(self) -> int: ...
-    @property
-    def compression_lz4_level(self) -> int: ...
-    @property
-    def compression_zstd_level(self) -> int: ...
-    @property
-    def max_message_bytes(self) -> int: ...
-    @property
-    def message_timestamp_type(self) -> str: ...
-    @property
-    def message_timestamp_before_max_ms(self) -> int: ...
-    @property
-    def message_timestamp_after_max_ms(self) -> int: ...
-    @property
-    def segment_bytes(self) -> int: ...
 
 
 class ValidatedBatch(NamedTuple):
@@ -120,7 +97,7 @@ def _resealed(
     return ValidatedBatches((ValidatedBatch(sealed, (head[PREFIX_SIZE:], records)),), log_append_time)
 
 
-def check_size(size: int, config: TopicRules) -> None:
+def check_size(size: int, config: LogConfig) -> None:
     """InvalidBatch if the batch is too large: MESSAGE_TOO_LARGE for its topic, RECORD_LIST_TOO_LARGE for a segment."""
     if size > config.max_message_bytes:
         raise InvalidBatch(

@@ -15,6 +15,8 @@ Where the header's max_timestamp is not trusted (a walk was made) it is correcte
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import CorruptBatchError, InvalidBatch
 from kwire.protocol.records.compression import Compression
@@ -36,7 +38,6 @@ from kwire.protocol.records.varint import read_varint
 from kwire.storage.record_walk import PendingWalk
 from kwire.storage.validated import (
     Origin,
-    TopicRules,
     ValidatedBatch,
     ValidatedBatches,
     as_it_is,
@@ -44,10 +45,12 @@ from kwire.storage.validated import (
     with_append_time,
 )
 
+if TYPE_CHECKING:
+    from kwire.config.topic import LogConfig
+
 __all__ = [
     "Origin",
     "PendingWalk",
-    "TopicRules",
     "ValidatedBatch",
     "ValidatedBatches",
     "check",
@@ -121,7 +124,7 @@ def _check_zstd(header: BatchHeader, produce_version: int) -> None:
 def check(
     header: BatchHeader,
     batch: memoryview,
-    config: TopicRules,
+    config: LogConfig,
     now_ms: int,
     *,
     origin: Origin = Origin.CLIENT,
@@ -183,7 +186,7 @@ def check(
 
 def validate(
     records: Buffer,
-    config: TopicRules,
+    config: LogConfig,
     now_ms: int,
     *,
     origin: Origin = Origin.CLIENT,
@@ -199,7 +202,7 @@ def validate(
 _TARGETS = {codec.config_name: codec for codec in Compression}
 
 
-def _must_see_timestamps(header: BatchHeader, config: TopicRules, now_ms: int) -> bool:
+def _must_see_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
     """Whether the header leaves it open that all timestamps are within the topic's limits.
 
     It names the first and the latest. The earliest it does not name, so that a limit into the past (there is none by

@@ -1,0 +1,200 @@
+"""A connection answers in order, one request at a time, and its faults stay its own."""
+
+from __future__ import annotations
+
+from struct import pack, unpack
+from types import SimpleNamespace
+
+import pytest
+import trio
+
+from kwire.broker.connection import Connection
+from kwire.broker.context import ANONYMOUS, Session
+from kwire.broker.registry import Api, LoadedApi, Needs
+from kwire.ports.clock import TrioClock
+from kwire.ports.memory_transport import MemoryNetwork
+from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.headers import RequestHeader, encode_request_header
+from kwire.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from kwire.protocol import codec
+from kwire.security.authorizer import AllowAll
+
+
+class Script:
+    """Stands for a broker whose one API does what the test says, request by request."""
+
+    def __init__(self) -> None:
+        self.clock = TrioClock()
+        self.config = {"socket.request.max.bytes": 1000}
+        self.registry = self
+        self.started: list[int] = []
+        self.replies: list[object] = []
+        api = Api(ApiKey.DESCRIBE_CLUSTER, 0, 0, "describe_cluster", Needs.nothing())
+        self._api = LoadedApi(api, DescribeClusterRequest, DescribeClusterResponse, self._handle, self._failed)
+
+    def find(self, key: int, version: int) -> LoadedApi | None:
+        return self._api if (key, version) == (ApiKey.DESCRIBE_CLUSTER, 0) else None
+
+    async def _handle(self, broker: object, context: object, request: object) -> object:
+        self.started.append(len(self.started))
+        reply = self.replies[len(self.started) - 1]
+        if isinstance(reply, Exception):
+            raise reply
+        return reply
+
+    @staticmethod
+    def _failed(request: object, error: KafkaError) -> DescribeClusterResponse:
+        return DescribeClusterResponse(error_code=error.code, cluster_id="")
+
+
+class Parked:
+    def __init__(self, name: str, *, pipelined: bool) -> None:
+        self.pipelined = pipelined
+        self._name = name
+        self.go = trio.Event()
+
+    def hurry(self) -> None:
+        self.go.set()
+
+    async def response(self) -> DescribeClusterResponse:
+        await self.go.wait()
+        return answer(self._name)
+
+
+def answer(name: str) -> DescribeClusterResponse:
+    return DescribeClusterResponse(cluster_id=name)
+
+
+def request(correlation_id: int) -> bytes:
+    header = encode_request_header(RequestHeader(ApiKey.DESCRIBE_CLUSTER, 0, correlation_id, "test"))
+    body = header + codec.encode(DescribeClusterRequest(), 0)
+    return pack(">i", len(body)) + body
+
+
+@pytest.fixture
+async def scene(nursery: trio.Nursery):
+    script = Script()
+    network = MemoryNetwork()
+    listener = await network.transport("server").listen("server", 9092)
+    made: list[Connection] = []
+
+    async def serve(stream) -> None:
+        connection = Connection(script, stream, Session("PLAINTEXT", ANONYMOUS, "client", "1", AllowAll()))
+        made.append(connection)
+        await connection.run(nursery.start_soon)
+
+    nursery.start_soon(listener.serve, serve)
+    stream = await network.transport("client").connect("server", 9092)
+    yield SimpleNamespace(script=script, stream=stream, made=made)
+    nursery.cancel_scope.cancel()
+
+
+async def answers(stream, count: int) -> list[tuple[int, str, int]]:
+    """(correlation id, cluster id, error code) of the next `count` answers."""
+    data = b""
+    out = []
+    with trio.fail_after(5):
+        while len(out) < count:
+            while len(data) < 4 or len(data) < 4 + unpack(">i", data[:4])[0]:
+                received = await stream.receive(10_000)
+                assert received, "the connection was closed"
+                data += received
+            size = unpack(">i", data[:4])[0]
+            frame, data = data[4 : 4 + size], data[4 + size :]
+            body = codec.decode(DescribeClusterResponse, 0, frame[5:])
+            out.append((unpack(">i", frame[:4])[0], body.cluster_id, body.error_code))
+    return out
+
+
+async def closed(stream) -> bool:
+    with trio.fail_after(5):
+        return await stream.receive(10) == b""
+
+
+async def test_requests_of_one_read_are_answered_in_order(scene) -> None:
+    scene.script.replies = [answer("a"), answer("b"), answer("c")]
+    await scene.stream.send([request(1) + request(2) + request(3)])
+    assert await answers(scene.stream, 3) == [(1, "a", 0), (2, "b", 0), (3, "c", 0)]
+
+
+async def test_nothing_starts_behind_a_request_that_waits(scene) -> None:
+    parked = Parked("b", pipelined=False)
+    scene.script.replies = [answer("a"), parked, answer("c")]
+    await scene.stream.send([request(1) + request(2) + request(3)])
+    assert await answers(scene.stream, 1) == [(1, "a", 0)]
+    await trio.testing.wait_all_tasks_blocked()
+    assert scene.script.started == [0, 1]
+    parked.go.set()
+    assert await answers(scene.stream, 2) == [(2, "b", 0), (3, "c", 0)]
+
+
+async def test_what_comes_behind_a_pipelined_request_starts_but_is_answered_after_it(scene) -> None:
+    first, second = Parked("a", pipelined=True), Parked("c", pipelined=True)
+    scene.script.replies = [first, answer("b"), second, answer("d")]
+    await scene.stream.send([request(1) + request(2) + request(3) + request(4)])
+    await trio.testing.wait_all_tasks_blocked()
+    assert scene.script.started == [0, 1, 2, 3]
+    second.go.set()
+    await trio.testing.wait_all_tasks_blocked()
+    first.go.set()
+    assert await answers(scene.stream, 4) == [(1, "a", 0), (2, "b", 0), (3, "c", 0), (4, "d", 0)]
+
+
+async def test_a_waiting_request_stands_behind_the_pipelined_ones_before_it(scene) -> None:
+    first, second = Parked("a", pipelined=True), Parked("b", pipelined=False)
+    scene.script.replies = [first, second]
+    await scene.stream.send([request(1) + request(2)])
+    await trio.testing.wait_all_tasks_blocked()
+    second.go.set()
+    first.go.set()
+    assert await answers(scene.stream, 2) == [(1, "a", 0), (2, "b", 0)]
+
+
+async def test_acks_0_gets_no_answer(scene) -> None:
+    scene.script.replies = [None, answer("b")]
+    await scene.stream.send([request(1) + request(2)])
+    assert await answers(scene.stream, 1) == [(2, "b", 0)]
+
+
+async def test_a_kafka_error_and_a_fault_are_answered_and_the_connection_goes_on(scene, caplog) -> None:
+    scene.script.replies = [KafkaError(ErrorCode.NOT_CONTROLLER), ZeroDivisionError(), answer("c")]
+    await scene.stream.send([request(1) + request(2) + request(3)])
+    assert await answers(scene.stream, 3) == [
+        (1, "", ErrorCode.NOT_CONTROLLER),
+        (2, "", ErrorCode.UNKNOWN_SERVER_ERROR),
+        (3, "c", 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(pack(">i", -5), id="negative size"),
+        pytest.param(pack(">i", 1001), id="too large"),
+        pytest.param(pack(">ihhih", 10, 999, 0, 1, -1), id="unknown key"),
+        pytest.param(pack(">ihhih", 10, ApiKey.DESCRIBE_CLUSTER, 7, 1, -1), id="unknown version"),
+        pytest.param(pack(">ihh", 4, ApiKey.DESCRIBE_CLUSTER, 0), id="cut header"),
+        pytest.param(pack(">ihhih", 10, ApiKey.DESCRIBE_CLUSTER, 0, 1, -1), id="cut body"),
+    ],
+)
+async def test_a_bad_frame_closes_the_connection_after_the_answers_before_it(scene, bad: bytes) -> None:
+    scene.script.replies = [answer("a")]
+    await scene.stream.send([request(1) + bad])
+    assert await answers(scene.stream, 1) == [(1, "a", 0)]
+    assert await closed(scene.stream)
+
+
+async def test_stopping_answers_what_waits_and_closes(scene) -> None:
+    scene.script.replies = [Parked("a", pipelined=False)]
+    await scene.stream.send([request(1)])
+    await trio.testing.wait_all_tasks_blocked()
+    scene.made[0].stop()
+    assert await answers(scene.stream, 1) == [(1, "a", 0)]
+    assert await closed(scene.stream)
+
+
+async def test_stopping_closes_an_idle_connection(scene) -> None:
+    await trio.testing.wait_all_tasks_blocked()
+    scene.made[0].stop()
+    assert await closed(scene.stream)

@@ -1,0 +1,48 @@
+"""A Java program that uses the stock clients: each of its cases is a test here.
+
+The program runs once, in one JVM, and says of each case whether it passed. Its sources are in src/, and a case is a
+method there with a @Case annotation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jvm import apache_kafka, maven
+from kwire.testing.process import BrokerProcess
+
+pytestmark = pytest.mark.xdist_group("java")
+
+SOURCES = sorted(Path(__file__).with_name("src").glob("*.java"))
+CASES = [name for source in SOURCES for name in re.findall(r'^ +@Case\("(.+)"\)$', source.read_text(), re.MULTILINE)]
+TIMEOUT = 280
+"""Seconds for the whole program; it takes half a minute on a quiet machine."""
+
+
+@pytest.fixture(scope="module")
+def outcomes(kwire_broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
+    """What went wrong in each case: a stack trace, or None."""
+    classes = tmp_path_factory.mktemp("classes")
+    compiler = [maven.java_program("javac"), "-proc:none", "-d", str(classes), "-cp", apache_kafka.class_path()]
+    subprocess.run([*compiler, *map(str, SOURCES)], check=True)
+    java = [maven.java_program("java"), "-Xmx1g", *apache_kafka.SHORT_LIVED, *apache_kafka.QUIET]
+    command = [*java, "-cp", f"{classes}:{apache_kafka.class_path()}", "Main", kwire_broker.bootstrap]
+    lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=TIMEOUT).stdout.splitlines()
+    results = [json.loads(line) for line in lines]
+    return {result["case"]: result["error"] for result in results}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_case(outcomes: dict[str, str | None], case: str) -> None:
+    error = outcomes[case]
+    if error:
+        pytest.fail(error, pytrace=False)
+
+
+def test_every_case_is_a_test_of_its_own(outcomes: dict[str, str | None]) -> None:
+    assert sorted(outcomes) == sorted(CASES)

@@ -1,0 +1,302 @@
+"""One partition on this broker: its role, appends as its leader, and who waits for it.
+
+Everything happens on the event loop; what awaits is an append and a change of role, and a change of role waits for the
+appends under way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+
+from kwire.cluster.follower import Follower
+from kwire.cluster.isr import ANY_EPOCH
+from kwire.cluster.leadership import Leadership, Surroundings
+from kwire.cluster.replica import NO_EPOCH, Bound, PartitionRead, Replica
+from kwire.metadata.image import PartitionImage
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.storage.validated import Origin
+
+if TYPE_CHECKING:
+    from kwire.cluster.waiting import Waiter
+    from kwire.ports.files import Buffer
+    from kwire.storage.log import AppendInfo, Log
+    from kwire.storage.validated import ValidatedBatches
+
+ALL = -1
+"""`acks` that wait for all in-sync replicas."""
+
+
+class Appended(NamedTuple):
+    """An append by the leader: what the log says, and what an acks=all producer has to wait for."""
+
+    info: AppendInfo
+    required_offset: int
+    """The append is on all in-sync replicas when the high watermark has come here."""
+    leader_epoch: int
+
+
+class Partition(Replica):
+    """A partition of which this broker is a replica."""
+
+    __slots__ = (
+        "_free",
+        "_holders",
+        "_surroundings",
+        "_waiters",
+        "_writable",
+        "leadership",
+        "partition_epoch",
+        "replicas",
+    )
+
+    def __init__(self, topic: str, index: int, topic_id: bytes, surroundings: Surroundings) -> None:
+        super().__init__(topic, index, topic_id)
+        self.partition_epoch = -1
+        self.replicas: tuple[int, ...] = ()
+        self.leadership: Leadership | None = None
+        """Present while this broker is the leader."""
+        self._writable: Leadership | None = None
+        """The same while appends may begin."""
+        self._surroundings = surroundings
+        self._holders = 0
+        self._free: trio.Event | None = None
+        self._waiters: dict[Waiter, None] = {}
+
+    def watch(self, waiter: Waiter) -> None:
+        """Calls `waiter.wake` at every change from now on."""
+        self._waiters[waiter] = None
+
+    def unwatch(self, waiter: Waiter) -> None:
+        """Does nothing where the waiter does not watch."""
+        self._waiters.pop(waiter, None)
+
+    def changed(self) -> None:
+        """Wakes everybody who watches."""
+        for waiter in tuple(self._waiters):
+            waiter.wake(self)
+
+    async def take_role(self, state: PartitionImage) -> bool:
+        """Becomes what `state` says, unless it is older than what is known. Returns whether the leader epoch is new."""
+        if state.partition_epoch < self.partition_epoch or state.leader_epoch < self.leader_epoch:
+            return False
+        new_epoch = state.leader_epoch > self.leader_epoch
+        leads = state.leader == self._surroundings.broker_id
+        if new_epoch or not leads:
+            self._writable = None
+            await self._role_is_free()
+        self.partition_epoch = state.partition_epoch
+        self.leader_epoch = state.leader_epoch
+        self.replicas = state.replicas
+        self.leader = state.leader
+        self.is_leader = leads
+        if leads:
+            if self.leadership is None:
+                self.leadership = Leadership(self, self.log, state.leader_epoch, self._surroundings)
+            self.leadership.take(state, new_epoch=new_epoch)
+        else:
+            self.leadership = None
+            self.epoch_start_offset = None
+        self._writable = self.leadership
+        self.changed()
+        return new_epoch
+
+    async def retire(self) -> None:
+        """This broker is no replica any more: who waits gets NOT_LEADER_OR_FOLLOWER. On return the log is idle."""
+        self.is_leader = False
+        self.leadership = self._writable = None
+        self.changed()
+        await self._role_is_free()
+
+    def lose_log(self) -> None:
+        """The log dir is offline: from now on everything answers KAFKA_STORAGE_ERROR."""
+        self.log = None
+        if self.leadership is not None:
+            self.leadership.log = None
+        self.changed()
+
+    def hold_role(self) -> None:
+        """Keeps the role as it is until `release_role`: the log is being changed in that role."""
+        self._holders += 1
+
+    def release_role(self) -> None:
+        self._holders -= 1
+        if self._free is not None and not self._holders:
+            self._free.set()
+            self._free = None
+
+    async def _role_is_free(self) -> None:
+        while self._holders:
+            self._free = self._free or trio.Event()
+            await self._free.wait()
+
+    def check_appendable(self, acks: int) -> Log:
+        """The log, if a produce request with these acks may append to it now.
+
+        Raises NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, and NOT_ENOUGH_REPLICAS where acks=all could not be kept.
+        """
+        leadership = self._writable
+        if leadership is None:
+            raise self._not_leader()
+        if leadership.log is None:
+            raise self._offline()
+        if acks == ALL and len(leadership.isr) < leadership.effective_min_isr:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"The size of the current ISR {sorted(leadership.isr)} is insufficient to satisfy the min.isr "
+                f"requirement of {leadership.effective_min_isr} for partition {self.name}",
+            )
+        return leadership.log
+
+    async def append(
+        self, records: ValidatedBatches | Buffer, acks: int, *, origin: Origin = Origin.CLIENT
+    ) -> Appended:
+        """Appends as the leader; a blob of bytes is validated first. Raises what `check_appendable` and the log raise.
+
+        With acks=all the caller then waits (`kwire.cluster.waiting.ReplicationWait`).
+        """
+        log = self.check_appendable(acks)
+        epoch = self.leader_epoch
+        self._holders += 1
+        try:
+            info = await log.append_as_leader(records, epoch, origin=origin)
+        finally:
+            self.release_role()
+        if self.leadership is not None:
+            self.leadership.advance()
+        if self._waiters:
+            self.changed()
+        return Appended(info, info.last_offset + 1, epoch)
+
+    def acknowledged(self, appended: Appended) -> ErrorCode | None:
+        """What an acks=all producer is to be told of its append; None as long as it has to wait."""
+        leadership = self.leadership
+        if leadership is None or appended.leader_epoch < leadership.since_epoch:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if leadership.log is None:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if leadership.log.high_watermark < appended.required_offset:
+            return None
+        if len(leadership.maximal_isr) < leadership.effective_min_isr:
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NONE
+
+    async def delete_records(self, offset: int) -> tuple[int, int]:
+        """Moves the log's start to `offset` (-1: to the high watermark). Returns (that offset, low watermark).
+
+        The deletion is done when the low watermark has come to the offset, which may need the followers. Raises what
+        `local_log` raises, POLICY_VIOLATION where the topic's cleanup.policy does not delete, OFFSET_OUT_OF_RANGE.
+        """
+        log = self.local_log()
+        if "delete" not in log.config.cleanup_policy:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"Records of partition {self.name} can not be deleted due to the configured policy",
+            )
+        target = log.high_watermark if offset == -1 else offset
+        if not 0 <= target <= log.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"The offset {target} for partition {self.name} is not in [0, {log.high_watermark}]",
+            )
+        log.advance_log_start(target)
+        self.changed()
+        return target, self.low_watermark()
+
+    def low_watermark(self) -> int:
+        """The smallest log start offset of all live replicas. Raises what `local_log` raises."""
+        self.local_log()
+        if self.leadership is None:
+            raise self._not_leader()
+        return self.leadership.low_watermark
+
+    def read_for_follower(
+        self,
+        broker_id: int,
+        offset: int,
+        max_bytes: int,
+        *,
+        current_leader_epoch: int = NO_EPOCH,
+        last_fetched_epoch: int = NO_EPOCH,
+        log_start_offset: int = -1,
+        broker_epoch: int = ANY_EPOCH,
+        min_one: bool = False,
+        record: bool = True,
+    ) -> PartitionRead:
+        """A follower's fetch: reads up to the log's end and, with `record`, notes how far the follower is.
+
+        `record` is for the first look at a request: when it is looked at again after a wait, it tells nothing new.
+        Raises what `read` raises; UNKNOWN_LEADER_EPOCH (NOT_LEADER_OR_FOLLOWER where the request has no epoch) to a
+        broker that is no replica; NOT_LEADER_OR_FOLLOWER for a broker epoch that is over.
+        """
+        leadership, follower = self._follower(broker_id, current_leader_epoch)
+        read = self.read(
+            offset,
+            max_bytes,
+            Bound.LOG_END,
+            current_leader_epoch=current_leader_epoch,
+            last_fetched_epoch=last_fetched_epoch,
+            min_one=min_one,
+        )
+        if not record or read.diverging is not None:
+            return read
+        return self._record(leadership, follower, offset, log_start_offset, broker_epoch, read)
+
+    async def fetch_for_follower(
+        self,
+        broker_id: int,
+        offset: int,
+        max_bytes: int,
+        *,
+        current_leader_epoch: int = NO_EPOCH,
+        last_fetched_epoch: int = NO_EPOCH,
+        log_start_offset: int = -1,
+        broker_epoch: int = ANY_EPOCH,
+        min_one: bool = False,
+        record: bool = True,
+    ) -> PartitionRead:
+        """As `read_for_follower`, but leaves cold data to a worker thread and awaits it."""
+        leadership, follower = self._follower(broker_id, current_leader_epoch)
+        read = await self.fetch(
+            offset,
+            max_bytes,
+            Bound.LOG_END,
+            current_leader_epoch=current_leader_epoch,
+            last_fetched_epoch=last_fetched_epoch,
+            min_one=min_one,
+        )
+        if not record or read.diverging is not None or self.leadership is not leadership:
+            return read
+        return self._record(leadership, follower, offset, log_start_offset, broker_epoch, read)
+
+    def _follower(self, broker_id: int, current_leader_epoch: int) -> tuple[Leadership, Follower]:
+        self.local_log(current_leader_epoch)
+        leadership = self.leadership
+        if leadership is None:
+            raise self._not_leader()
+        follower = leadership.followers.get(broker_id)
+        if follower is None:
+            # It may know of its assignment before this broker does, so it is to try again.
+            with_epoch = current_leader_epoch != NO_EPOCH
+            raise KafkaError(
+                ErrorCode.UNKNOWN_LEADER_EPOCH if with_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"Broker {broker_id} is not known as a replica of {self.name}",
+            )
+        return leadership, follower
+
+    def _record(
+        self,
+        leadership: Leadership,
+        follower: Follower,
+        offset: int,
+        log_start_offset: int,
+        broker_epoch: int,
+        read: PartitionRead,
+    ) -> PartitionRead:
+        now = self._surroundings.now_ms()
+        if leadership.fetched(follower, offset, log_start_offset, read.log_end_offset, now, broker_epoch):
+            self.changed()
+            if leadership.log is not None:
+                return read._replace(high_watermark=leadership.log.high_watermark)
+        return read

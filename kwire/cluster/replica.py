@@ -1,0 +1,284 @@
+"""This broker's copy of a partition, whatever its role: epoch fencing, reads and look-ups."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from kwire.metadata.image import NO_LEADER
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.storage.leader_epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, EpochEnd
+
+if TYPE_CHECKING:
+    from kwire.ports.files import FileSlice
+    from kwire.storage.log import Log
+    from kwire.storage.reading import LogRead
+    from kwire.storage.transaction_index import AbortedTransaction
+
+NO_EPOCH = -1
+"""An epoch that a request does not say."""
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+"""The timestamps of a ListOffsets request that are no times."""
+
+
+class Bound(IntEnum):
+    """Up to where a reader may see. The first two numbers are a request's isolation level."""
+
+    HIGH_WATERMARK = 0
+    """read_uncommitted: what is on all in-sync replicas."""
+    LAST_STABLE_OFFSET = 1
+    """read_committed: likewise, and before the first open transaction."""
+    LOG_END = 2
+    """A follower: everything."""
+
+
+class PartitionRead(NamedTuple):
+    """What a fetch of one partition gets."""
+
+    slice: FileSlice | None
+    """Whole batches, of which the first may begin before the offset asked for; None where there is nothing."""
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    log_end_offset: int
+    """As it was before the read."""
+    diverging: EpochEnd | None = None
+    """Set: the reader's history is not this one; it shares it at most up to the end of that epoch."""
+    aborted: list[AbortedTransaction] | None = None
+    """For LAST_STABLE_OFFSET only: the aborted transactions that the records meet."""
+
+
+class _View(NamedTuple):
+    """A log as one reader may see it at one moment."""
+
+    log: Log
+    upto: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    log_end_offset: int
+    diverging: EpochEnd | None
+
+    def nothing(self) -> PartitionRead:
+        return PartitionRead(None, *self[2:7])
+
+    def result(self, found: LogRead, bound: Bound) -> PartitionRead:
+        part = None if found.incomplete else found.slice
+        aborted = None
+        if bound == Bound.LAST_STABLE_OFFSET:
+            aborted = [] if part is None else self.log.aborted(found.offset, found)
+        return PartitionRead(
+            part,
+            self.high_watermark,
+            self.last_stable_offset,
+            self.log_start_offset,
+            self.log_end_offset,
+            None,
+            aborted,
+        )
+
+
+class ListedOffset(NamedTuple):
+    """An answer to a ListOffsets request; all -1 where there is no such offset."""
+
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+
+
+class Replica:
+    """One partition as this broker has it. Not to be used before the ReplicaManager gave it a log."""
+
+    __slots__ = (
+        "epoch_start_offset",
+        "index",
+        "is_leader",
+        "leader",
+        "leader_epoch",
+        "log",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, topic: str, index: int, topic_id: bytes) -> None:
+        self.topic = topic
+        self.index = index
+        self.topic_id = topic_id
+        self.log: Log | None = None
+        """None while there is none: its log dir is offline."""
+        self.is_leader = False
+        self.leader = NO_LEADER
+        self.leader_epoch = NO_EPOCH
+        self.epoch_start_offset: int | None = None
+        """Where the leader epoch of this broker began; None on a follower."""
+
+    def __repr__(self) -> str:
+        role = "leader" if self.is_leader else f"follower of {self.leader}"
+        return f"<{self.topic}-{self.index} {role} epoch={self.leader_epoch}>"
+
+    def local_log(self, current_leader_epoch: int = NO_EPOCH, *, leader_only: bool = True) -> Log:
+        """The log, for a request that believes in `current_leader_epoch`.
+
+        Raises FENCED_LEADER_EPOCH for an older epoch, UNKNOWN_LEADER_EPOCH for a newer one, NOT_LEADER_OR_FOLLOWER
+        where a leader is asked for and this broker is none, KAFKA_STORAGE_ERROR where the log dir is offline.
+        """
+        if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
+            older = current_leader_epoch < self.leader_epoch
+            raise KafkaError(
+                ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"The request has leader epoch {current_leader_epoch} of {self.name}, here it is {self.leader_epoch}",
+            )
+        if leader_only and not self.is_leader:
+            raise self._not_leader()
+        if self.log is None:
+            raise self._offline()
+        return self.log
+
+    @property
+    def name(self) -> str:
+        """`topic-partition`, as in messages and file names."""
+        return f"{self.topic}-{self.index}"
+
+    def _not_leader(self) -> KafkaError:
+        return KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Leader not local for partition {self.name}, it is broker {self.leader}"
+        )
+
+    def _offline(self) -> KafkaError:
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {self.name} is in an offline log directory")
+
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        bound: Bound = Bound.HIGH_WATERMARK,
+        *,
+        current_leader_epoch: int = NO_EPOCH,
+        last_fetched_epoch: int = NO_EPOCH,
+        min_one: bool = False,
+        leader_only: bool = True,
+    ) -> PartitionRead:
+        """Reads from `offset` what `bound` lets the reader see, at most `max_bytes`; with `min_one`, at least a batch.
+
+        An offset between the bound and the log's end reads nothing, and so does a `max_bytes` too small for the first
+        batch. With `last_fetched_epoch` (the epoch of the reader's last record) the histories are compared first
+        (KIP-595). Raises what `local_log` raises, and OFFSET_OUT_OF_RANGE for an offset before the log's start or after
+        its end, or where that epoch is unknown here. May wait for the disk where the data is cold: `fetch` does not.
+        """
+        view = self._view(offset, bound, current_leader_epoch, last_fetched_epoch, leader_only)
+        if view.diverging is not None:
+            return view.nothing()
+        found = view.log.read(offset, max_bytes, upto=view.upto, min_one=min_one)
+        return view.result(found, bound)
+
+    async def fetch(
+        self,
+        offset: int,
+        max_bytes: int,
+        bound: Bound = Bound.HIGH_WATERMARK,
+        *,
+        current_leader_epoch: int = NO_EPOCH,
+        last_fetched_epoch: int = NO_EPOCH,
+        min_one: bool = False,
+        leader_only: bool = True,
+    ) -> PartitionRead:
+        """As `read`, but leaves cold data to a worker thread and awaits it."""
+        view = self._view(offset, bound, current_leader_epoch, last_fetched_epoch, leader_only)
+        if view.diverging is not None:
+            return view.nothing()
+        found = await view.log.fetch(offset, max_bytes, upto=view.upto, min_one=min_one)
+        return view.result(found, bound)
+
+    def _view(
+        self, offset: int, bound: Bound, current_leader_epoch: int, last_fetched_epoch: int, leader_only: bool
+    ) -> _View:
+        if self.is_leader and self.log is not None and current_leader_epoch in (NO_EPOCH, self.leader_epoch):
+            log = self.log
+        else:
+            log = self.local_log(current_leader_epoch, leader_only=leader_only)
+        end = log.log_end_offset
+        high_watermark = log.high_watermark
+        stable = log.last_stable_offset
+        upto = high_watermark if bound == Bound.HIGH_WATERMARK else end if bound == Bound.LOG_END else stable
+        diverging = None
+        if last_fetched_epoch != NO_EPOCH:
+            diverging = self._divergence(log, offset, last_fetched_epoch)
+        return _View(log, upto, high_watermark, stable, log.log_start_offset, end, diverging)
+
+    def _divergence(self, log: Log, offset: int, epoch: int) -> EpochEnd | None:
+        """Where a reader whose last record (before `offset`) has this epoch leaves the history here; None: nowhere."""
+        end = log.log_end_offset
+        shared = log.epochs.end_offset_for(epoch, end)
+        if shared.epoch == UNDEFINED_EPOCH or shared.end_offset == UNDEFINED_OFFSET:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"The end of the last fetched epoch {epoch} of {self.name} is not known here",
+            )
+        if offset < log.log_start_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Received request for offset {offset} for partition {self.name}, but we only have log segments in the "
+                f"range {log.log_start_offset} to {end}.",
+            )
+        return shared if shared.epoch < epoch or shared.end_offset < offset else None
+
+    def end_of_epoch(self, epoch: int, *, current_leader_epoch: int = NO_EPOCH, leader_only: bool = True) -> EpochEnd:
+        """Answers OffsetForLeaderEpoch: the largest epoch here not above `epoch`, and its end; -1, -1 where unknown.
+
+        Raises what `local_log` raises.
+        """
+        log = self.local_log(current_leader_epoch, leader_only=leader_only)
+        return log.epochs.end_offset_for(epoch, log.log_end_offset)
+
+    async def list_offset(
+        self,
+        timestamp: int,
+        isolation: Bound = Bound.HIGH_WATERMARK,
+        *,
+        current_leader_epoch: int = NO_EPOCH,
+        leader_only: bool = True,
+    ) -> ListedOffset:
+        """The offset for a time, or for one of the special timestamps above. `isolation` LOG_END is for replicas.
+
+        Raises what `local_log` raises, and OFFSET_NOT_AVAILABLE to a consumer while a new leader's high watermark is
+        behind the beginning of its epoch: what it said now could be less than the leader before it had said (KIP-207).
+        """
+        log = self.local_log(current_leader_epoch, leader_only=leader_only)
+        if timestamp in (EARLIEST, EARLIEST_LOCAL):
+            earliest = log.epochs.earliest
+            known = earliest is not None and earliest[1] <= log.log_start_offset
+            return ListedOffset(-1, log.log_start_offset, earliest[0] if earliest and known else NO_EPOCH)
+        if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+            return ListedOffset()  # nothing is tiered
+        if timestamp == LATEST:
+            self._check_settled(log, isolation)
+            return ListedOffset(-1, self._visible_end(log, isolation), self.leader_epoch)
+        if timestamp == MAX_TIMESTAMP:
+            found = await log.max_timestamp_offset()
+        else:
+            found = await log.offset_for_timestamp(timestamp)
+        if found is None or found.offset >= self._visible_end(log, isolation):
+            self._check_settled(log, isolation)
+            return ListedOffset()
+        return ListedOffset(found.timestamp, found.offset, found.leader_epoch)
+
+    def _check_settled(self, log: Log, isolation: Bound) -> None:
+        begun = self.epoch_start_offset
+        if isolation != Bound.LOG_END and begun is not None and begun > log.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_NOT_AVAILABLE,
+                f"The high watermark of {self.name} ({log.high_watermark}) is behind the offset at which leader epoch "
+                f"{self.leader_epoch} began ({begun})",
+            )
+
+    @staticmethod
+    def _visible_end(log: Log, isolation: Bound) -> int:
+        if isolation == Bound.LOG_END:
+            return log.log_end_offset
+        return log.high_watermark if isolation == Bound.HIGH_WATERMARK else log.last_stable_offset

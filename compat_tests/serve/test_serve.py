@@ -72,14 +72,16 @@ def test_a_signal_stops_it_after_waiting_fetches_are_answered(own_brokers: Facto
     assert broker.exit_code == 0
 
 
-def test_records_survive_a_stop(own_brokers: Factory) -> None:
+def test_records_and_deletions_survive_a_stop(own_brokers: Factory) -> None:
     broker = own_brokers()
     driver = ConfluentDriver(broker.bootstrap)
-    driver.produce("kept", cases.numbered(10))
+    sent = cases.numbered(10)
+    driver.produce("kept", sent)
+    ConfluentAdmin(broker.bootstrap).delete_records("kept", 4)
     broker.restart()
 
-    assert driver.bounds("kept") == Bounds(0, 10)
-    assert [record.value for record in driver.consume("kept", 10)] == [record.value for record in cases.numbered(10)]
+    assert driver.bounds("kept") == Bounds(4, 10)
+    assert [record.value for record in driver.consume("kept", 6, start=4)] == [record.value for record in sent[4:]]
 
 
 def test_it_prints_one_line_when_it_is_ready(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ class BrokerProcess:
     @property
     def bootstrap(self) -> str:
         """HOST:PORT, as clients take it in `bootstrap.servers`."""
-        return f"{self.host}:{self.port}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -87,7 +87,7 @@ class BrokerProcess:
         if "listeners" not in self.config:
             command += ["--listen", self.bootstrap if self.port else self._listen]
         for key, value in self.config.items():
-            command += ["--set", f"{key}={_text(value)}"]
+            command += ["--set", f"{key}={setting_text(value)}"]
         return [*command, *self._arguments]
 
     def start(self, timeout: float = START_TIMEOUT) -> BrokerProcess:
@@ -111,14 +111,12 @@ class BrokerProcess:
         line = _first_line(process, time.monotonic() + timeout)
         ready = READY.match(line)
         if ready is None:
-            self.kill()
-            said = f" and said {line.strip()!r}" if line else ""
-            raise BrokerError(f"kwire did not start: it ended with {process.returncode}{said}\n{self.log_tail()}")
+            raise BrokerError(f"kwire did not start: {self._give_up(line, timeout)}\n{self.log_tail()}")
         self.host, self.port = ready[1].strip("[]"), int(ready[2])
         return self
 
     def stop(self, timeout: float = STOP_TIMEOUT) -> None:
-        """Stops the broker cleanly (SIGTERM); where that takes over `timeout` seconds, kills it and raises BrokerError."""
+        """Stops the broker cleanly (SIGTERM); kills it and raises BrokerError where that takes over `timeout` s."""
         if self._process is None:
             return
         if self.running:
@@ -155,6 +153,20 @@ class BrokerProcess:
             return ""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
+    def _give_up(self, line: str, timeout: float) -> str:
+        """Ends a process that is not ready; says what it did instead."""
+        assert self._process is not None
+        if line:
+            did = f"it said {line.strip()!r}"
+        else:
+            # The end of its output comes a moment before its own.
+            try:
+                did = f"it ended with exit code {self._process.wait(min(timeout, 1.0))}"
+            except subprocess.TimeoutExpired:
+                did = f"it said nothing for {timeout} s"
+        self.kill()
+        return did
+
     def _release(self) -> None:
         assert self._process is not None
         if self._process.stdout is not None:
@@ -182,7 +194,7 @@ class BrokerProcess:
         return f"<{type(self).__name__} {state}, data in {self.data_dir}>"
 
 
-def _text(value: object) -> str:
+def setting_text(value: object) -> str:
     """A setting's value as a properties file has it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 

@@ -3,31 +3,51 @@
 from __future__ import annotations
 
 import socket
-import struct
 from collections.abc import Mapping
 
+from kwire.protocol import codec
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.headers import RequestHeader, decode_response_header, encode_request_header
+from kwire.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kwire.testing.process import setting_text
 
 TIMEOUT = 30.0
+"""Seconds."""
+VERSION = 5
+"""Of CreateTopics: served by every Kafka since 2.4, so that it need not be negotiated."""
 
 
 def create_topic(bootstrap: str, name: str, partitions: int, configs: Mapping[str, object]) -> None:
     """Creates a topic with one replica and returns when it can be used; raises KafkaError where that is refused."""
-    body = struct.pack(">i", 1) + _string(name) + struct.pack(">ihii", partitions, 1, 0, len(configs))
-    for key, value in configs.items():
-        body += _string(key) + _string(str(value).lower() if isinstance(value, bool) else str(value))
-    body += struct.pack(">i?", int(TIMEOUT * 1000), False)
-    request = struct.pack(">hhi", 19, 4, 1) + _string("kwire-testing") + body
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=1,
+        configs=[CreatableTopicConfig(name=key, value=setting_text(value)) for key, value in configs.items()],
+    )
+    answer = _call(bootstrap, CreateTopicsRequest(topics=[topic], timeout_ms=int(TIMEOUT * 1000)))
+    (result,) = answer.topics
+    if result.error_code:
+        raise KafkaError(ErrorCode(result.error_code), result.error_message)
+
+
+def _call(bootstrap: str, message: CreateTopicsRequest) -> CreateTopicsResponse:
+    """One request and its response, on a connection of their own."""
+    api_key = message.api_key
+    request = encode_request_header(RequestHeader(api_key, VERSION, 1, "kwire-testing")) + codec.encode(
+        message, VERSION
+    )
     host, _, port = bootstrap.rpartition(":")
-    with socket.create_connection((host, int(port)), TIMEOUT) as connection, connection.makefile("rb") as responses:
-        connection.sendall(struct.pack(">i", len(request)) + request)
-        (size,) = struct.unpack(">i", responses.read(4))
-        response = responses.read(size)
-    (length,) = struct.unpack_from(">h", response, 12)
-    code, message_length = struct.unpack_from(">hh", response, 14 + length)
-    if code:
-        raise KafkaError(ErrorCode(code), response[18 + length : 18 + length + max(0, message_length)].decode())
-
-
-def _string(text: str) -> bytes:
-    return struct.pack(">h", len(text.encode())) + text.encode()
+    with (
+        socket.create_connection((host.strip("[]"), int(port)), TIMEOUT) as connection,
+        connection.makefile("rb") as responses,
+    ):
+        connection.sendall(len(request).to_bytes(4) + request)
+        response = responses.read(int.from_bytes(responses.read(4)))
+    _, body = decode_response_header(message.api_key, VERSION, response)
+    return codec.decode(CreateTopicsResponse, VERSION, memoryview(response)[body:])

@@ -140,9 +140,9 @@ def load(
 
 def _read(path: str, files: FileSystem | None) -> dict[str, str]:
     if files is None:
-        from kwire.ports.real_files import RealFileSystem
+        from kwire.ports.real_files import PosixFileSystem
 
-        files = RealFileSystem()
+        files = PosixFileSystem()
     try:
         return parse_properties(files.read(path).decode())
     except PropertiesError as error:

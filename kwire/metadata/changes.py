@@ -63,7 +63,7 @@ class PartitionChanged:
 
 @dataclass(frozen=True, slots=True)
 class LeaderEpochsBumped:
-    """Every partition that has a leader got a new leader epoch (and partition epoch): the same broker starts a new reign."""
+    """Every partition that has a leader got a new leader epoch (and partition epoch): its leader begins a new reign."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class MetadataStore(Protocol):
 
         Raises VersionConflict where `expected_version` is given and is not the current version, InvalidChange where a
         change does not fit, KafkaError(KAFKA_STORAGE_ERROR) where it cannot be made durable: then nothing changed.
-        A commit that was begun is finished even where the caller is cancelled. Changes nothing where `changes` is empty.
+        A commit that was begun is finished even where the caller is cancelled. No changes: the current image.
         """
 
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:

@@ -4,7 +4,7 @@
     store_1, store_2 = metadata.attach(), metadata.attach()      # one a broker
 
 A commit through one store reaches all of them before it returns, except those that are paused (a broker that is cut
-off): a paused store keeps its image and, when resumed, comes to the newest in one step.
+off): a paused store keeps its image and, when resumed, comes to the newest in one step. Its own commits wait till then.
 """
 
 from __future__ import annotations
@@ -52,15 +52,17 @@ class MemoryMetadata:
                     failure, self.fail_next = self.fail_next, None
                     raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(failure)) from failure
                 self.committed = image
-                await self.deliver(self._stores)
+                await self._deliver()
                 return image
 
-    async def catch_up(self, store: MemoryMetadataStore) -> None:
+    async def deliver(self) -> None:
+        """Brings every store that is not paused to the newest image."""
         async with self._lock:
-            await self.deliver([store])
+            with trio.CancelScope(shield=True):
+                await self._deliver()
 
-    async def deliver(self, stores: Sequence[MemoryMetadataStore]) -> None:
-        for store in stores:
+    async def _deliver(self) -> None:
+        for store in self._stores:
             if not store.paused and store.image is not self.committed:
                 await store.publisher.publish(self.committed)
 
@@ -69,8 +71,9 @@ class MemoryMetadataStore:
     """One broker's view of a MemoryMetadata: a MetadataStore."""
 
     def __init__(self, metadata: MemoryMetadata) -> None:
-        self.paused = False
         self.publisher = Publisher(metadata.committed)
+        self._resumed = trio.Event()
+        self._resumed.set()
         self._metadata = metadata
         self._closed = False
 
@@ -81,19 +84,24 @@ class MemoryMetadataStore:
     async def commit(self, changes: Sequence[Change], *, expected_version: int | None = None) -> MetadataImage:
         if self._closed:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the metadata store is closed")
+        await self._resumed.wait()
         return await self._metadata.commit(changes, expected_version)
 
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
         return self.publisher.subscribe(callback)
 
+    @property
+    def paused(self) -> bool:
+        return not self._resumed.is_set()
+
     def pause(self) -> None:
-        """Cuts this broker off from changes, those it commits itself included."""
-        self.paused = True
+        """Cuts this broker off: it sees no changes and can make none."""
+        self._resumed = trio.Event()
 
     async def resume(self) -> None:
         """Lets changes through again; returns when this store has the newest image."""
-        self.paused = False
-        await self._metadata.catch_up(self)
+        self._resumed.set()
+        await self._metadata.deliver()
 
     async def close(self) -> None:
         self._closed = True

@@ -73,6 +73,11 @@ class SparseIndex:
         finally:
             file.close()
 
+    def distrust_file(self) -> None:
+        """The file may hold anything: the next `persist` writes it from its beginning."""
+        self._on_disk = 0
+        self._shrunk = True
+
     def _entries_dropped(self) -> None:
         """To be called after the columns got shorter."""
         if self._on_disk > len(self):

@@ -1,0 +1,87 @@
+"""What the storage does beside the requests: fsync after a roll, files that are removed after a delay.
+
+A chore is a function for a worker thread, due at a time. One task (`run`) starts the chores; one that fails with an
+OSError takes its log dir offline, as any failing access does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from typing import NamedTuple
+
+import trio
+
+from kwire.ports.clock import Clock
+from kwire.ports.executor import Executor
+from kwire.storage.log_dir import LogDir
+
+_PARALLEL = 4
+"""Chores under way at once: enough to keep a disk busy, few enough to leave worker threads to the reads."""
+
+
+class _Chore(NamedTuple):
+    due: float
+    number: int
+    log_dir: LogDir
+    work: Callable[[], None]
+    done: Callable[[], None] | None
+
+
+class Chores:
+    """Chores in the order in which they are due."""
+
+    def __init__(self, executor: Executor, clock: Clock) -> None:
+        self._executor = executor
+        self._clock = clock
+        self._queue: list[_Chore] = []
+        self._numbers = count()
+        self._changed = trio.Event()
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def later(
+        self, delay_ms: int, log_dir: LogDir, work: Callable[[], None], done: Callable[[], None] | None = None
+    ) -> None:
+        """`work` will be run in a worker thread `delay_ms` from now, and then `done` on the event loop."""
+        due = self._clock.monotonic() + delay_ms / 1000
+        heappush(self._queue, _Chore(due, next(self._numbers), log_dir, work, done))
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Runs chores as they become due, until cancelled; one that has begun is finished."""
+        places = trio.Semaphore(_PARALLEL)
+        async with trio.open_nursery() as nursery:
+            while True:
+                self._changed = trio.Event()
+                wait = self._queue[0].due - self._clock.monotonic() if self._queue else float("inf")
+                if wait > 0:
+                    with trio.move_on_after(wait):
+                        await self._changed.wait()
+                    continue
+                await places.acquire()
+                nursery.start_soon(self._run_one, places, heappop(self._queue))
+
+    async def finish_due(self) -> None:
+        """Runs what is due now."""
+        while self._queue and self._queue[0].due <= self._clock.monotonic():
+            await self._do(heappop(self._queue))
+
+    async def _run_one(self, places: trio.Semaphore, chore: _Chore) -> None:
+        try:
+            await self._do(chore)
+        finally:
+            places.release()
+
+    async def _do(self, chore: _Chore) -> None:
+        if not chore.log_dir.online:
+            return
+        try:
+            await self._executor.run(chore.work)
+        except OSError as error:
+            chore.log_dir.fail("background work failed", error)
+        else:
+            if chore.done is not None:
+                chore.done()

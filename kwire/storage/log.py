@@ -1,0 +1,514 @@
+"""The log of one partition: appends, offsets, rolling, flushing.
+
+        log start offset          high watermark     log end offset
+               v                        v                  v
+    | segment 0 | segment 4711 | segment 9000 (active)     |
+                                 ^
+                                 recovery point: everything before it is on disk, whatever happens
+
+    log start <= high watermark <= log end;  last stable offset = min(high watermark, first unstable offset)
+
+An append is written, indexed and counted without giving up control in between, so that nobody sees half of one; it
+awaits only an fsync that flush.messages asks for. What may take long (fsync, look-ups in cold segments, deletions)
+runs in worker threads on what it was given, and its result is taken over on the event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
+
+from kwire.config.topic import LogConfig
+from kwire.ports.files import Buffer
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records.control import read_end_txn_marker
+from kwire.protocol.records.errors import CorruptBatchError
+from kwire.protocol.records.header import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader, crc_matches, iter_batches
+from kwire.storage import checkpoints, layout, reading, retention, timestamps, truncating
+from kwire.storage.log_dir import LogDir
+from kwire.storage.offset_index import MAX_RELATIVE_OFFSET
+from kwire.storage.producer_entry import BatchMetadata
+from kwire.storage.producer_state import ProducerUpdate
+from kwire.storage.reading import LogRead
+from kwire.storage.record_walk import PendingWalk
+from kwire.storage.recovery import LoadedLog
+from kwire.storage.segment import Appended, Segment
+from kwire.storage.services import StorageServices
+from kwire.storage.timestamps import FoundOffset
+from kwire.storage.transaction_index import AbortedTransaction
+from kwire.storage.validated import Origin, ValidatedBatches
+from kwire.storage.validation import check, first_batch
+
+
+class AppendInfo(NamedTuple):
+    """What an append did; for a duplicate, what the first append of the batch did."""
+
+    first_offset: int
+    last_offset: int
+    """Inclusive."""
+    max_timestamp: int
+    log_append_time: int
+    """ms where the topic is of LogAppendTime (or the batch a duplicate), else -1."""
+    log_start_offset: int
+    duplicate: bool = False
+
+
+class Placed(NamedTuple):
+    """A batch that has its offset, ready to be written."""
+
+    header: BatchHeader
+    base_offset: int
+    buffers: list[Buffer]
+
+
+class UnexpectedAppendOffset(KafkaError):
+    """A follower was given batches that begin before its log's end."""
+
+    def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+
+
+class Log:
+    """One partition's log. Offsets are ints; ends are exclusive. For the event loop's thread only.
+
+    Whatever touches the disk raises KAFKA_STORAGE_ERROR where that fails, and the log dir is offline from then on.
+    """
+
+    __slots__ = (
+        "_high_watermark",
+        "_names_changed",
+        "config",
+        "dir",
+        "epochs",
+        "last_flush_ms",
+        "log_dir",
+        "log_end_offset",
+        "log_start_offset",
+        "partition",
+        "producer_state",
+        "recovery_point",
+        "segments",
+        "services",
+        "topic",
+        "topic_id",
+        "version",
+    )
+
+    def __init__(
+        self,
+        services: StorageServices,
+        log_dir: LogDir,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        loaded: LoadedLog,
+    ) -> None:
+        self.services = services
+        self.log_dir = log_dir
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = loaded.topic_id
+        self.config = config
+        self.dir = log_dir.file(layout.partition_dir_name(topic, partition))
+        """The partition's folder."""
+        self.segments = loaded.segments
+        self.epochs = loaded.epochs
+        self.producer_state = loaded.producer_state
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.recovery_point = loaded.recovery_point
+        self.high_watermark = loaded.high_watermark
+        self.version = 0
+        """Counts truncations: work begun before one must not be taken over after it."""
+        self.last_flush_ms = services.clock.wall_ms()
+        self._names_changed = True
+
+    def __repr__(self) -> str:
+        return f"Log({self.dir}, {self.log_start_offset}..{self.log_end_offset})"
+
+    @property
+    def name(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    @property
+    def size(self) -> int:
+        """Bytes of all .log files."""
+        return self.segments.size
+
+    # Offsets
+
+    @property
+    def high_watermark(self) -> int:
+        """What consumers may read up to (exclusive): the leader's or follower's view of what is replicated."""
+        return self._high_watermark
+
+    @high_watermark.setter
+    def high_watermark(self, offset: int) -> None:
+        offset = min(max(offset, self.log_start_offset), self.log_end_offset)
+        self._high_watermark = offset
+        self.producer_state.on_high_watermark(offset)
+
+    def advance_high_watermark(self, offset: int) -> bool:
+        """Moves the high watermark to `offset`, at most to the log's end, never back. Whether it moved."""
+        if offset > self.log_end_offset:
+            offset = self.log_end_offset
+        if offset <= self._high_watermark:
+            return False
+        self._high_watermark = offset
+        self.producer_state.on_high_watermark(offset)
+        return True
+
+    @property
+    def last_stable_offset(self) -> int:
+        """What read_committed consumers may read up to (exclusive)."""
+        unstable = self.producer_state.first_unstable_offset
+        if unstable is None or unstable >= self._high_watermark:
+            return self._high_watermark
+        return max(unstable, self.log_start_offset)
+
+    @property
+    def unflushed(self) -> int:
+        """Records not known to be on disk."""
+        return self.log_end_offset - self.recovery_point
+
+    def advance_log_start(self, offset: int) -> bool:
+        """Moves the log's start to `offset` (inclusive), never back; the next retention check removes the segments.
+
+        Whether it moved. Raises OFFSET_OUT_OF_RANGE beyond the high watermark.
+        """
+        self.log_dir.check_online()
+        if offset > self._high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Cannot increment the log start offset to {offset} of partition {self.name} since it is larger than "
+                f"the high watermark {self._high_watermark}",
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.epochs.truncate_from_start(offset)
+        self.producer_state.on_log_start_offset(offset)
+        return True
+
+    # Appending
+
+    async def append_as_leader(
+        self,
+        batches: ValidatedBatches | Buffer,
+        leader_epoch: int,
+        *,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
+    ) -> AppendInfo:
+        """Appends batches at the log's end, giving them offsets and the leader's epoch.
+
+        A blob of bytes is validated first. `transaction_version` is that under which a marker is written. Raises
+        InvalidBatch; KafkaError OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
+        TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR. The log is then as it was before.
+        """
+        if not isinstance(batches, ValidatedBatches):
+            batches = await self._validate(batches, origin)
+        self.epochs.assign(leader_epoch, self.log_end_offset)
+        offset = self.log_end_offset
+        placed = []
+        for batch in batches.batches:
+            placed.append(Placed(batch.header, offset, batch.buffers(offset, leader_epoch)))
+            offset += batch.header.last_offset_delta + 1
+        info = self._append(placed, batches.log_append_time, origin, transaction_version)
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            await self.flush()
+        return info
+
+    async def _validate(self, records: Buffer, origin: Origin) -> ValidatedBatches:
+        header, batch = first_batch(records)
+        checked = check(header, batch, self.config, self.services.clock.wall_ms(), origin=origin, name=self.name)
+        if not isinstance(checked, PendingWalk):
+            return checked
+        return await self.services.executor.run(checked.run) if checked.large else checked.run()
+
+    async def append_as_follower(self, records: Buffer) -> AppendInfo:
+        """Appends what the leader sent, offsets and epochs as they are; an incomplete batch at the end is left out.
+
+        Raises CorruptBatchError; UnexpectedAppendOffset for batches that begin before the log's end;
+        KAFKA_STORAGE_ERROR.
+        """
+        batches = [Placed(header, header.base_offset, [batch]) for header, batch in iter_batches(records)]
+        self._check_received(batches)
+        first_offset = self.log_end_offset
+        newest = NO_TIMESTAMP
+        while batches:
+            group = self._fitting(batches)
+            for header, base_offset, _ in group:
+                if header.leader_epoch >= 0:
+                    self.epochs.assign(header.leader_epoch, base_offset)
+            newest = max(newest, self._append(group, -1, Origin.REPLICATION, 0).max_timestamp)
+            del batches[: len(group)]
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            await self.flush()
+        return AppendInfo(first_offset, self.log_end_offset - 1, newest, -1, self.log_start_offset)
+
+    def _check_received(self, batches: list[Placed]) -> None:
+        expected = self.log_end_offset
+        for header, base_offset, (batch,) in batches:
+            if base_offset < expected:
+                raise UnexpectedAppendOffset(
+                    f"Unexpected offset in append to {self.name}: {base_offset} is less than the next offset "
+                    f"{expected}. The log starts at {self.log_start_offset}",
+                    batches[0].base_offset,
+                    batches[-1].header.last_offset,
+                )
+            if not crc_matches(header, batch):
+                raise CorruptBatchError(
+                    ErrorCode.CORRUPT_MESSAGE, f"Record is corrupt in topic partition {self.name} at {base_offset}"
+                )
+            expected = header.next_offset
+
+    def _fitting(self, batches: list[Placed]) -> list[Placed]:
+        """As many of the batches as one segment takes: what is left of the active one, or a new one."""
+        first = batches[0].header
+        room = self.config.segment_bytes - self.segments.active.size
+        if first.size > room:
+            room = self.config.segment_bytes
+        count = 0
+        for header, _, _ in batches:
+            room -= header.size
+            if count and (room < 0 or header.last_offset - first.base_offset > MAX_RELATIVE_OFFSET):
+                break
+            count += 1
+        return batches[:count]
+
+    def _append(
+        self, batches: list[Placed], log_append_time: int, origin: Origin, transaction_version: int
+    ) -> AppendInfo:
+        """Writes batches that have their offsets, and counts them in: all of it or nothing."""
+        if self.log_dir.offline_reason is not None:
+            self.log_dir.check_online()
+        buffers: list[Buffer] = []
+        appended = []
+        size = 0
+        newest = NO_TIMESTAMP
+        last_offset = -1
+        update = None
+        for header, base_offset, parts in batches:
+            last_offset = base_offset + header.last_offset_delta
+            batch_size = header.batch_length + LOG_OVERHEAD
+            size += batch_size
+            if header.max_timestamp > newest:
+                newest = header.max_timestamp
+            appended.append(Appended(last_offset, header.max_timestamp, batch_size))
+            buffers += parts
+            if header.producer_id >= 0:
+                if origin is Origin.CLIENT and (known := self.producer_state.find_duplicate(header)) is not None:
+                    return self._duplicate(known)
+                update = update or self.producer_state.begin(origin)
+                marker = read_end_txn_marker(b"".join(parts)) if header.control else None
+                update.append(header, base_offset, marker, transaction_version)
+        first_offset = batches[0].base_offset
+        try:
+            self._segment_for(size, first_offset, last_offset, newest).append(buffers, appended)
+            self.log_end_offset = last_offset + 1
+            if update is not None:
+                self._apply(update)
+        except OSError as error:
+            raise self.log_dir.fail(f"append to {self.name} failed", error) from error
+        self.producer_state.end_offset = last_offset + 1
+        return AppendInfo(first_offset, last_offset, newest, log_append_time, self.log_start_offset)
+
+    def _duplicate(self, known: BatchMetadata) -> AppendInfo:
+        return AppendInfo(
+            known.first_offset, known.last_offset, known.timestamp, known.timestamp, self.log_start_offset, True
+        )
+
+    def _apply(self, update: ProducerUpdate) -> None:
+        producers = self.producer_state
+        producers.apply(update)
+        for completed in update.completed:
+            if completed.aborted:
+                self.segments.active.add_transaction(
+                    AbortedTransaction(
+                        completed.producer_id,
+                        completed.first_offset,
+                        completed.last_offset,
+                        producers.last_stable_offset(completed),
+                    )
+                )
+            producers.complete(completed)
+
+    # Rolling
+
+    def _segment_for(self, size: int, first_offset: int, last_offset: int, newest_timestamp: int) -> Segment:
+        """The active segment, or a new one where that has no room (segment.bytes, index) or is due (segment.ms)."""
+        active = self.segments.active
+        config = self.config
+        if active.has_room(size, last_offset, config.segment_bytes, config.segment_index_bytes):
+            if not active.size:
+                return active
+            waited = active.waited_to_roll(self.services.clock.wall_ms(), newest_timestamp)
+            if waited <= config.segment_ms - active.roll_jitter_ms:
+                return active
+        elif not active.size and first_offset == active.base_offset:
+            return active
+        return self._roll(first_offset)
+
+    def roll(self) -> Segment:
+        """Begins a new segment at the log's end, unless the active one is empty. Returns the active one."""
+        self.log_dir.check_online()
+        try:
+            return self._roll(self.log_end_offset) if self.segments.active.size else self.segments.active
+        except OSError as error:
+            raise self.log_dir.fail(f"roll of {self.name} failed", error) from error
+
+    def _roll(self, base_offset: int) -> Segment:
+        self.segments.active.seal()
+        segment = self.new_segment(base_offset)
+        self.segments.add(segment)
+        self.producer_state.end_offset = base_offset
+        self.producer_state.take_snapshot(sync=False)
+        work, done = self._flush_work(base_offset)
+        self.services.chores.later(0, self.log_dir, work, done)
+        return segment
+
+    def new_segment(self, base_offset: int) -> Segment:
+        """Creates the files of an empty segment; the caller adds it."""
+        config = self.config
+        jitter = min(config.segment_jitter_ms, config.segment_ms)
+        self._names_changed = True
+        return Segment.create(
+            self.services.files,
+            self.services.open_files,
+            self.dir,
+            base_offset,
+            created_ms=self.services.clock.wall_ms(),
+            index_interval=config.index_interval_bytes,
+            roll_jitter_ms=self.services.randomness.below(jitter) if jitter > 0 else 0,
+            preallocate=config.segment_bytes if config.preallocate else 0,
+        )
+
+    # Flushing
+
+    async def flush(self) -> None:
+        """Brings everything appended so far onto the disk."""
+        self.log_dir.check_online()
+        try:
+            work, done = self._flush_work(self.log_end_offset)
+            await self.services.executor.run(work)
+        except OSError as error:
+            raise self.log_dir.fail(f"flush of {self.name} failed", error) from error
+        done()
+
+    def _flush_work(self, offset: int) -> tuple[Callable[[], None], Callable[[], None]]:
+        """What brings the log up to `offset` onto the disk: for a worker thread, and for the event loop after it."""
+        segments = [
+            segment for segment in self.segments.from_offset(self.recovery_point) if segment.base_offset < offset
+        ]
+        for segment in segments:
+            segment.persist_indexes()
+        opened = [segment.file for segment in segments]
+        indexes = [
+            segment.path(suffix)
+            for segment in segments
+            if segment is not self.segments.active
+            for suffix in (layout.OFFSET_INDEX, layout.TIME_INDEX)
+        ]
+        epochs = checkpoints.encode_epochs(self.epochs.entries()) if self.epochs.dirty else None
+        self.epochs.dirty = False
+        folder = self.dir if self._names_changed else None
+        self._names_changed = False
+        version = self.version
+        files = self.services.files
+
+        def work() -> None:
+            for file in opened:
+                file.sync()
+            with suppress(FileNotFoundError):  # the partition or the segment was deleted meanwhile
+                for path in indexes:
+                    files.open(path).sync()
+                if epochs is not None:
+                    files.write_atomically(f"{self.dir}/{layout.LEADER_EPOCHS}", epochs)
+                if folder is not None:
+                    files.sync_dir(folder)
+
+        def done() -> None:
+            self.last_flush_ms = self.services.clock.wall_ms()
+            if version == self.version:
+                self.recovery_point = max(self.recovery_point, offset)
+
+        return work, done
+
+    async def close(self) -> None:
+        """Brings everything onto the disk, with a snapshot of the producers, and lets go of the files."""
+        if self.log_dir.online:
+            if self.log_end_offset > self.recovery_point or self.epochs.dirty:
+                await self.flush()
+            try:
+                await self.services.executor.run(self._close_files)
+            except OSError as error:
+                raise self.log_dir.fail(f"close of {self.name} failed", error) from error
+        self.forget_files()
+
+    def _close_files(self) -> None:
+        self.producer_state.take_snapshot(sync=False)
+        self.segments.active.seal()
+
+    def forget_files(self) -> None:
+        """Lets go of all open files: the log is closed, deleted, or its dir offline."""
+        for segment in self.segments:
+            segment.forget_open()
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, *, upto: int | None = None, min_one: bool = False) -> LogRead:
+        """Where the batches from `offset` on lie, at most `max_bytes` and only what is before offset `upto`.
+
+        With `min_one` the first batch is whole however large it is. Reads index entries and batch headers at most; to
+        wait for none of that on a disk, use `fetch`. Raises OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
+        """
+        try:
+            return reading.read(self, offset, max_bytes, upto, min_one)
+        except OSError as error:
+            raise self.log_dir.fail(f"read of {self.name} failed", error) from error
+
+    async def fetch(self, offset: int, max_bytes: int, *, upto: int | None = None, min_one: bool = False) -> LogRead:
+        """As `read`, but never waits for the disk on the event loop: what is cold is read by a worker thread first.
+
+        The slice is in the page cache when it returns, so that sending it does not wait either.
+        """
+        try:
+            return await reading.fetch(self, offset, max_bytes, upto, min_one)
+        except OSError as error:
+            raise self.log_dir.fail(f"read of {self.name} failed", error) from error
+
+    def aborted(self, offset: int, found: LogRead) -> list[AbortedTransaction]:
+        """The aborted transactions that a read from `offset` meets, for read_committed consumers."""
+        try:
+            return reading.aborted(self, offset, found)
+        except OSError as error:
+            raise self.log_dir.fail(f"read of {self.name} failed", error) from error
+
+    async def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
+        """The first record whose time (ms) is `timestamp` or later; None where all are older."""
+        return await timestamps.offset_for_timestamp(self, timestamp)
+
+    async def max_timestamp_offset(self) -> FoundOffset | None:
+        """The first record of the newest time; None where the log has none."""
+        return await timestamps.max_timestamp_offset(self)
+
+    # Truncating and deleting
+
+    def truncate_to(self, offset: int) -> bool:
+        """Removes everything at or after `offset`; whether there was anything. Cuts at batch boundaries only."""
+        return truncating.truncate_to(self, offset)
+
+    def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
+        """Removes everything; the next append is of `offset`. The log's start may be said to be before that."""
+        truncating.truncate_fully_and_start_at(self, offset, log_start_offset)
+
+    async def delete_old_segments(self, now_ms: int) -> int:
+        """Removes the segments that retention.ms, retention.bytes and the log's start no longer keep; returns how many.
+
+        Never one with records at or above the high watermark. Their files go after file.delete.delay.ms.
+        """
+        return await retention.delete_old_segments(self, now_ms)

@@ -1,0 +1,158 @@
+"""One log dir: its identity, its lock, its checkpoints, and whether it can be used.
+
+A dir that failed once (an OSError in any access: a full or broken disk) is offline until the broker restarts. Its
+partitions answer KAFKA_STORAGE_ERROR; those of the other dirs go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from kwire.ports.files import FileLock, FileSystem
+from kwire.protocol import uuids
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.storage import checkpoints, layout
+from kwire.storage.checkpoints import CorruptCheckpoint, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_META_VERSION = "1"
+
+
+class LogDirError(Exception):
+    """A log dir that this broker must not or cannot use; the message says what to do."""
+
+
+class LogDir:
+    """A log dir. Everything but `fail` may block, and is for a worker thread or for the start."""
+
+    def __init__(self, files: FileSystem, path: str) -> None:
+        self.files = files
+        self.path = path
+        self.id: bytes = uuids.ZERO
+        """The directory id of meta.properties, once `prepare` has run."""
+        self.offline_reason: str | None = None
+        self.on_offline: Callable[[LogDir], None] | None = None
+        self._lock: FileLock | None = None
+        self._content: dict[str, Mapping[TopicPartition, int]] = {}
+
+    def __repr__(self) -> str:
+        return f"LogDir({self.path!r})"
+
+    @property
+    def online(self) -> bool:
+        return self.offline_reason is None
+
+    def fail(self, what: str, error: Exception) -> KafkaError:
+        """Takes the dir offline; returns the error to raise."""
+        message = f"{what} in log dir {self.path}: {error}"
+        if self.offline_reason is None:
+            self.offline_reason = message
+            logger.error("log dir %s is offline until the broker restarts: %s: %s", self.path, what, error)
+            if self.on_offline is not None:
+                self.on_offline(self)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
+
+    def check_online(self) -> None:
+        """Raises KAFKA_STORAGE_ERROR where the dir is offline."""
+        if self.offline_reason is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.offline_reason)
+
+    def file(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    # Identity
+
+    def lock(self) -> None:
+        """Creates the dir if missing and takes its lock. Raises LogDirError where another broker has it."""
+        try:
+            self.files.make_dirs(self.path)
+            self._lock = self.files.lock(self.file(layout.LOCK))
+        except BlockingIOError as error:
+            raise LogDirError(
+                f"log dir {self.path} is in use by another broker (it holds {layout.LOCK}): "
+                f"stop that one or give this one a dir of its own (log.dirs)"
+            ) from error
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def read_identity(self) -> dict[str, str]:
+        """meta.properties; empty where the dir is new. Raises LogDirError where it is not of version 1."""
+        path = self.file(layout.META_PROPERTIES)
+        if not self.files.exists(path):
+            return {}
+        try:
+            properties = checkpoints.decode_meta_properties(self.files.read(path))
+        except CorruptCheckpoint as error:
+            raise LogDirError(f"{path} cannot be read: {error}") from error
+        if properties.get("version") != _META_VERSION:
+            raise LogDirError(f"{path} is of version {properties.get('version')}, and only {_META_VERSION} is known")
+        return properties
+
+    def identify(self, cluster_id: str, node_id: int, new_id: Callable[[], bytes]) -> None:
+        """Checks that the dir belongs to this broker of this cluster, or makes it so where it is new.
+
+        Raises LogDirError where it belongs to another.
+        """
+        properties = self.read_identity()
+        path = self.file(layout.META_PROPERTIES)
+        expected = {"cluster.id": cluster_id, "node.id": str(node_id)}
+        for key, value in expected.items():
+            if properties.get(key, value) != value:
+                raise LogDirError(
+                    f"{path} says {key}={properties[key]}, but this broker has {key}={value}: "
+                    f"the dir belongs to another broker or cluster"
+                )
+        wanted = {"version": _META_VERSION, "directory.id": uuids.to_text(new_id()), **properties, **expected}
+        try:
+            self.id = uuids.from_text(wanted["directory.id"])
+        except ValueError as error:
+            raise LogDirError(f"{path} has an invalid directory.id: {wanted['directory.id']!r}") from error
+        if wanted != properties:
+            self.files.write_atomically(path, checkpoints.encode_meta_properties(wanted))
+
+    # The marker of a clean stop
+
+    def take_clean_shutdown(self) -> int | None:
+        """Removes the marker of a clean stop; returns its broker epoch (-1 if unknown), None where there was none."""
+        path = self.file(layout.CLEAN_SHUTDOWN)
+        if not self.files.exists(path):
+            return None
+        epoch = checkpoints.decode_clean_shutdown(self.files.read(path))
+        self.files.remove(path)
+        self.files.sync_dir(self.path)
+        return epoch
+
+    def mark_clean_shutdown(self, broker_epoch: int) -> None:
+        self.files.write_atomically(self.file(layout.CLEAN_SHUTDOWN), checkpoints.encode_clean_shutdown(broker_epoch))
+
+    # Checkpoints
+
+    def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        """Empty where the file is missing or cannot be understood, which costs a longer recovery and no data."""
+        path = self.file(name)
+        if not self.files.exists(path):
+            return {}
+        try:
+            offsets = checkpoints.decode_offsets(self.files.read(path))
+        except CorruptCheckpoint as error:
+            logger.warning("ignoring %s: %s", path, error)
+            return {}
+        self._content[name] = offsets
+        return offsets
+
+    def says(self, name: str, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Whether the checkpoint has just this content. For the event loop: what was read or written is remembered."""
+        return self._content.get(name) == offsets
+
+    def mentions(self, name: str, partition: TopicPartition) -> bool:
+        """Whether the checkpoint speaks of a partition. For the event loop."""
+        return partition in self._content.get(name, ())
+
+    def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        self.files.write_atomically(self.file(name), checkpoints.encode_offsets(offsets))
+        self._content[name] = offsets

@@ -1,0 +1,369 @@
+"""All logs of a broker: loading them, making and deleting them, and closing them so that the next start is quick.
+
+    manager = LogManager(files, executor, clock, randomness, config)
+    cluster_id = await manager.lock()                   None where all log dirs are new
+    await manager.load(cluster_id, node_id, topic_config)
+    … await manager.run() in a task; get, get_or_create, delete …
+    await manager.close(broker_epoch)                   flushes, and marks the stop as clean
+    manager.unlock()
+
+A log dir that cannot be used at the start, or fails later, is offline: its logs are gone from `logs`, `on_offline`
+tells whoever leads or follows them, and the other dirs go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+import trio
+
+from kwire.config.broker import BrokerConfig
+from kwire.config.topic import LogConfig
+from kwire.ports.clock import Clock
+from kwire.ports.executor import Executor
+from kwire.ports.files import FileSystem
+from kwire.ports.randomness import Randomness
+from kwire.protocol import uuids
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.storage import checkpoints, layout, recovery
+from kwire.storage.checkpoints import TopicPartition
+from kwire.storage.chores import Chores
+from kwire.storage.log import Log
+from kwire.storage.log_dir import LogDir, LogDirError
+from kwire.storage.open_files import OpenFiles
+from kwire.storage.recovery import LoadedLog, LogTask
+from kwire.storage.services import StorageServices
+from kwire.storage.survey import Survey, survey
+from kwire.storage.upkeep import Upkeep
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+_LOGS_PER_JOB = 32
+"""Logs that one call of a worker thread loads."""
+
+
+class LogManager:
+    """The logs of all log dirs. For the event loop's thread."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        executor: Executor,
+        clock: Clock,
+        randomness: Randomness,
+        config: BrokerConfig,
+        log_dirs: Sequence[str] | None = None,
+        *,
+        max_open_files: int = 512,
+    ) -> None:
+        """`log_dirs`: instead of the configuration's log.dirs."""
+        self.config = config
+        """May be replaced at run time by one with other values."""
+        self.services = StorageServices(
+            files,
+            executor,
+            clock,
+            randomness,
+            Chores(executor, clock),
+            OpenFiles(max_open_files),
+            config["producer.id.expiration.ms"],
+        )
+        self.dirs = [LogDir(files, path.rstrip("/") or "/") for path in log_dirs or config.log_dirs]
+        for log_dir in self.dirs:
+            log_dir.on_offline = self._dir_failed
+        self.logs: dict[TopicPartition, Log] = {}
+        """By (topic, partition); not to be changed by others."""
+        self.clean_start = True
+        """Whether every log dir had been stopped cleanly, once loaded. A new dir counts as clean."""
+        self.previous_broker_epoch = -1
+        """That of the marker of the clean stop (KIP-966); -1 where it is missing or there are several."""
+        self.on_offline: Callable[[LogDir, list[Log]], None] | None = None
+        """Called on the event loop when a dir has failed, with the logs that are gone."""
+        self._creating: dict[TopicPartition, trio.Event] = {}
+        self._upkeep = Upkeep(self)
+
+    @property
+    def online_dirs(self) -> list[LogDir]:
+        return [log_dir for log_dir in self.dirs if log_dir.online]
+
+    def logs_in(self, log_dir: LogDir) -> list[Log]:
+        return [log for log in self.logs.values() if log.log_dir is log_dir]
+
+    # Starting
+
+    async def lock(self) -> str | None:
+        """Takes the locks of all log dirs, creating those that are missing; returns the cluster id they belong to.
+
+        None where all are new. Raises LogDirError where a dir is in use, where they belong to different clusters, or
+        where none can be used.
+        """
+        cluster_ids = {}
+        for log_dir in self.dirs:
+            try:
+                properties = await self.services.executor.run(_lock_and_read, log_dir)
+            except OSError as error:
+                log_dir.fail("start failed", error)
+                continue
+            except LogDirError:
+                self.unlock()
+                raise
+            if "cluster.id" in properties:
+                cluster_ids[properties["cluster.id"]] = log_dir.path
+        self._demand_a_dir()
+        if len(cluster_ids) > 1:
+            self.unlock()
+            belong = ", ".join(f"{path} to {cluster_id}" for cluster_id, path in cluster_ids.items())
+            raise LogDirError(f"the log dirs belong to different clusters: {belong}")
+        return next(iter(cluster_ids), None)
+
+    def unlock(self) -> None:
+        for log_dir in self.dirs:
+            log_dir.unlock()
+
+    async def load(self, cluster_id: str, node_id: int, topic_config: Callable[[str], LogConfig]) -> None:
+        """Loads all logs; `topic_config` gives the configuration of a topic by name.
+
+        Raises LogDirError where a dir belongs to another broker or cluster, where a partition is in two dirs, or where
+        no dir can be used.
+        """
+        broker_epochs = set()
+        for log_dir in self.online_dirs:
+            try:
+                found = await self.services.executor.run(
+                    survey, log_dir, cluster_id, node_id, self.services.randomness.uuid
+                )
+            except OSError as error:
+                log_dir.fail("start failed", error)
+                continue
+            self.clean_start = self.clean_start and found.clean
+            broker_epochs.add(found.broker_epoch)
+            for name in found.deleted:
+                self._remove_later(log_dir, log_dir.file(name), 0)
+            await self._load_logs(log_dir, found, topic_config)
+        self._demand_a_dir()
+        if len(broker_epochs) == 1:
+            self.previous_broker_epoch = broker_epochs.pop()
+
+    def _demand_a_dir(self) -> None:
+        if not self.online_dirs:
+            self.unlock()
+            reasons = "; ".join(log_dir.offline_reason or "" for log_dir in self.dirs)
+            raise LogDirError(f"none of the log dirs can be used: {reasons}")
+
+    async def _load_logs(self, log_dir: LogDir, found: Survey, topic_config: Callable[[str], LogConfig]) -> None:
+        services = self.services
+        now_ms = services.clock.wall_ms()
+        tasks = [
+            found.task(log_dir, key, topic_config(key[0]), now_ms, services.producer_expiration_ms)
+            for key in found.partitions
+        ]
+        if not found.clean and tasks:
+            logger.warning("log dir %s was not stopped cleanly: recovering %d partitions", log_dir.path, len(tasks))
+        places = trio.Semaphore(self.config["num.recovery.threads.per.data.dir"])
+        async with trio.open_nursery() as nursery:
+            for start in range(0, len(tasks), _LOGS_PER_JOB):
+                await places.acquire()
+                nursery.start_soon(self._load_some, log_dir, tasks[start : start + _LOGS_PER_JOB], places)
+
+    async def _load_some(self, log_dir: LogDir, tasks: list[LogTask], places: trio.Semaphore) -> None:
+        try:
+            loaded = await self.services.executor.run(_load_each, self.services, tasks)
+        except OSError as error:
+            log_dir.fail("start failed", error)
+            return
+        finally:
+            places.release()
+        for task, state in zip(tasks, loaded, strict=True):
+            key = task.topic, task.partition
+            if key in self.logs:
+                raise LogDirError(
+                    f"partition {task.topic}-{task.partition} is in two log dirs, {self.logs[key].log_dir.path} and "
+                    f"{log_dir.path}: remove one of them"
+                )
+            if log_dir.online:
+                self.logs[key] = Log(self.services, log_dir, *key, task.config, state)
+
+    # Logs
+
+    def get(self, topic: str, partition: int) -> Log | None:
+        return self.logs.get((topic, partition))
+
+    async def get_or_create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: bytes,
+        config: LogConfig,
+        *,
+        directory: bytes | None = None,
+        is_new: bool = False,
+    ) -> Log:
+        """The partition's log, made where there is none: in the dir with the id `directory`, or the least loaded.
+
+        `is_new`: the partition was created just now, so that it cannot lie in a dir that is offline. Raises
+        INCONSISTENT_TOPIC_ID where the log is of another topic of that name, and KAFKA_STORAGE_ERROR.
+        """
+        key = topic, partition
+        while key in self._creating:
+            await self._creating[key].wait()
+        log = self.logs.get(key)
+        if log is None:
+            self._creating[key] = trio.Event()
+            try:
+                log = await self._create(key, topic_id, config, directory, is_new)
+            finally:
+                self._creating.pop(key).set()
+            return log
+        if log.topic_id is None and topic_id != uuids.ZERO:
+            await self._guarded(log.log_dir, _write_topic_id, self.services, log.dir, topic_id)
+            log.topic_id = topic_id
+        if log.topic_id is not None and log.topic_id != topic_id != uuids.ZERO:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"{log.dir} is of topic id {uuids.to_text(log.topic_id)}, not of {uuids.to_text(topic_id)}",
+            )
+        return log
+
+    async def _create(
+        self, key: TopicPartition, topic_id: bytes, config: LogConfig, directory: bytes | None, is_new: bool
+    ) -> Log:
+        offline = ", ".join(log_dir.path for log_dir in self.dirs if not log_dir.online)
+        if offline and not is_new:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"Can't create the log of {key[0]}-{key[1]}: it may be in a log dir that is offline ({offline})",
+            )
+        log_dir = self._place(directory)
+        services = self.services
+        task = LogTask(
+            log_dir.file(layout.partition_dir_name(*key)),
+            *key,
+            config,
+            clean=True,
+            now_ms=services.clock.wall_ms(),
+            producer_expiration_ms=services.producer_expiration_ms,
+        )
+        state = await self._guarded(log_dir, _create_log, services, task, topic_id)
+        log_dir.check_online()
+        log = self.logs[key] = Log(services, log_dir, *key, config, state)
+        return log
+
+    def _place(self, directory: bytes | None) -> LogDir:
+        """The dir of that id if there is one online, else the one with the fewest partitions."""
+        online = self.online_dirs
+        for log_dir in online:
+            if log_dir.id == directory:
+                return log_dir
+        if not online:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "All log dirs are offline")
+        counts = dict.fromkeys(map(id, online), 0)
+        for log in self.logs.values():
+            if id(log.log_dir) in counts:
+                counts[id(log.log_dir)] += 1
+        return min(online, key=lambda log_dir: counts[id(log_dir)])
+
+    async def delete(self, topic: str, partition: int) -> bool:
+        """Takes a partition's log out of sight; its files go after file.delete.delay.ms.
+
+        Whether there was one. A name that is created again begins anew. Raises KAFKA_STORAGE_ERROR.
+        """
+        log = self.logs.pop((topic, partition), None)
+        if log is None:
+            return False
+        log_dir = log.log_dir
+        log.forget_files()
+        if log_dir.online:
+            unique = self.services.randomness.uuid()
+            renamed = log_dir.file(layout.renamed_dir_name(topic, partition, unique, layout.DELETE_DIR))
+            await self._guarded(log_dir, self.services.files.rename, log.dir, renamed)
+            await self._upkeep.forget(log_dir, (topic, partition))
+            self._remove_later(log_dir, renamed, log.config.file_delete_delay_ms)
+        return True
+
+    def _remove_later(self, log_dir: LogDir, folder: str, delay_ms: int) -> None:
+        def remove() -> None:
+            with suppress(FileNotFoundError):
+                self.services.files.remove_tree(folder)
+
+        self.services.chores.later(delay_ms, log_dir, remove)
+
+    async def _guarded(self, log_dir: LogDir, function: Callable[..., T], *arguments: object) -> T:
+        """Runs a function in a worker thread; an OSError takes the dir offline."""
+        try:
+            return await self.services.executor.run(function, *arguments)
+        except OSError as error:
+            raise log_dir.fail("access failed", error) from error
+
+    # Running and stopping
+
+    async def run(self) -> None:
+        """What goes on beside the requests, until cancelled: retention, flushes, checkpoints, delayed deletions."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.services.chores.run)
+            nursery.start_soon(self._upkeep.run)
+
+    async def checkpoint(self) -> None:
+        """Writes the recovery points, the log start offsets and the high watermarks of all dirs now."""
+        await self._upkeep.checkpoint()
+
+    async def close(self, broker_epoch: int = -1) -> None:
+        """Flushes and closes all logs and marks each dir as stopped cleanly. `run` must have ended."""
+        async with trio.open_nursery() as nursery:
+            for log_dir in self.online_dirs:
+                nursery.start_soon(self._close_dir, log_dir, broker_epoch)
+
+    async def _close_dir(self, log_dir: LogDir, broker_epoch: int) -> None:
+        places = trio.Semaphore(self.config["num.recovery.threads.per.data.dir"])
+
+        async def close_one(log: Log) -> None:
+            try:
+                with suppress(KafkaError):  # the dir is offline by then, which is logged
+                    await log.close()
+            finally:
+                places.release()
+
+        async with trio.open_nursery() as nursery:
+            for log in self.logs_in(log_dir):
+                await places.acquire()
+                nursery.start_soon(close_one, log)
+        if log_dir.online:
+            await self._upkeep.checkpoint_dir(log_dir)
+        if log_dir.online:
+            with suppress(KafkaError):
+                await self._guarded(log_dir, log_dir.mark_clean_shutdown, broker_epoch)
+
+    def _dir_failed(self, log_dir: LogDir) -> None:
+        gone = self.logs_in(log_dir)
+        for log in gone:
+            del self.logs[log.topic, log.partition]
+            log.forget_files()
+        if self.on_offline is not None:
+            self.on_offline(log_dir, gone)
+
+
+def _lock_and_read(log_dir: LogDir) -> dict[str, str]:
+    log_dir.lock()
+    return log_dir.read_identity()
+
+
+def _load_each(services: StorageServices, tasks: list[LogTask]) -> list[LoadedLog]:
+    return [recovery.load(services.files, services.open_files, task) for task in tasks]
+
+
+def _create_log(services: StorageServices, task: LogTask, topic_id: bytes) -> LoadedLog:
+    services.files.make_dirs(task.dir)
+    if topic_id != uuids.ZERO:
+        _write_topic_id(services, task.dir, topic_id)
+    return recovery.load(services.files, services.open_files, task)
+
+
+def _write_topic_id(services: StorageServices, folder: str, topic_id: bytes) -> None:
+    """Without fsync: a crash may cost the file, and then the metadata says which topic the partition is of."""
+    file = services.files.open(f"{folder}/{layout.PARTITION_METADATA}", create=True)
+    file.pwrite([checkpoints.encode_partition_metadata(uuids.to_text(topic_id))], 0)
+    file.close()

@@ -1,0 +1,155 @@
+"""Reading a log: which bytes of which file answer a fetch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kwire.ports.executor import Executor
+from kwire.ports.files import FileSlice
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.storage.batch_walk import ColdRead
+from kwire.storage.segment import Segment
+from kwire.storage.sparse_index import CorruptIndex
+from kwire.storage.transaction_index import AbortedTransaction, overlapping
+
+if TYPE_CHECKING:
+    from kwire.storage.log import Log
+
+_MAX_WARMING = 8
+"""Rounds of fetching what is cold before a read is done whatever it waits for: the page cache is losing the race."""
+
+
+class LogRead(NamedTuple):
+    """The answer to a read."""
+
+    offset: int
+    """The offset that was asked for."""
+    segment_base: int
+    """The base offset of the segment that the slice is of."""
+    position: int
+    """Where in that segment's file the first batch begins."""
+    slice: FileSlice | None
+    """From the first batch that ends at or after the offset; it may end amid a batch. None where nothing is there."""
+    incomplete: bool = False
+    """Whether max_bytes is too small for the first batch, of which the slice has a part only."""
+
+
+def read(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool, *, may_block: bool = True) -> LogRead:
+    """See `Log.read`. Raises ColdRead where `may_block` is False and the disk would have to be waited for."""
+    end_offset = log.log_end_offset
+    if log.log_dir.offline_reason is not None:
+        log.log_dir.check_online()
+    if not log.log_start_offset <= offset <= end_offset:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"Received request for offset {offset} for partition {log.name}, but we only have log segments from offset "
+            f"{log.log_start_offset} up to {end_offset}.",
+        )
+    bound = end_offset if upto is None or upto > end_offset else upto
+    segments = log.segments
+    segment = segments.active
+    if offset >= segment.base_offset:
+        if offset >= bound:
+            return LogRead(offset, segment.base_offset, segment.size, None)
+        found = segment.find(offset, may_block=may_block)
+        segment_end = end_offset
+    else:
+        number = max(0, segments.floor_number(offset))
+        segment = segments[number]
+        if offset >= bound:
+            return LogRead(offset, segment.base_offset, 0, None)
+        found = segment.find(offset, may_block=may_block)
+        while found is None and number + 1 < len(segments):
+            number += 1
+            segment = segments[number]
+            found = segment.find(offset, may_block=may_block)
+        segment_end = segments.end_of(number, end_offset)
+    if found is None or segment.base_offset >= bound:
+        return LogRead(offset, segment.base_offset, segment.size, None)
+    position, batch_size = found
+    end = segment.size
+    if bound < segment_end:
+        last = segment.find(bound, may_block=may_block)
+        if last is not None:
+            end = last[0]
+    size = min(max(max_bytes, batch_size) if min_one else max_bytes, end - position)
+    if size <= 0:
+        return LogRead(offset, segment.base_offset, position, None)
+    part = FileSlice(segment.file, position, size)
+    return LogRead(offset, segment.base_offset, position, part, size < batch_size)
+
+
+async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool) -> LogRead:
+    """See `Log.fetch`."""
+    executor = log.services.executor
+    for _ in range(_MAX_WARMING):
+        try:
+            found = read(log, offset, max_bytes, upto, min_one, may_block=False)
+        except ColdRead as cold:
+            await _run(log, executor, cold)
+        else:
+            part = found.slice
+            if part is not None and not part.file.resident(part.position, part.size):
+                await _warm(log, executor, part)
+            return found
+    return read(log, offset, max_bytes, upto, min_one)
+
+
+async def _run(log: Log, executor: Executor, cold: ColdRead) -> None:
+    try:
+        await executor.run(cold.warm)
+        cold.done()
+    except (OSError, CorruptIndex) as error:
+        raise log.log_dir.fail(f"read of {log.name} failed", error) from error
+
+
+async def _warm(log: Log, executor: Executor, part: FileSlice) -> None:
+    try:
+        await executor.run(_read_through, part)
+    except OSError as error:
+        raise log.log_dir.fail(f"read of {log.name} failed", error) from error
+
+
+_WARM_BYTES = 1 << 20
+
+
+def _read_through(part: FileSlice) -> None:
+    """Brings a slice into the page cache, a piece at a time so that no large buffer is needed."""
+    end = part.position + part.size
+    for position in range(part.position, end, _WARM_BYTES):
+        part.file.pread(min(_WARM_BYTES, end - position), position)
+
+
+async def fetch_bytes(part: FileSlice, executor: Executor) -> bytes:
+    """The slice's bytes: at once where they are in the page cache, else read in a worker thread. Raises OSError."""
+    if part.file.resident(part.position, part.size):
+        return part.read()
+    return await executor.run(part.read)
+
+
+def aborted(log: Log, offset: int, found: LogRead) -> list[AbortedTransaction]:
+    """See `Log.aborted`."""
+    part = found.slice
+    if part is None:
+        return []
+    segments = log.segments
+    number = max(0, segments.floor_number(found.segment_base))
+    upper = _offset_after(segments[number], part)
+    if upper is None:
+        upper = segments.end_of(number, log.log_end_offset)
+    transactions: list[AbortedTransaction] = []
+    for segment in segments.from_base(found.segment_base):
+        if segment.has_transactions:
+            more, complete = overlapping(segment.transactions(), offset, upper)
+            transactions += more
+            if complete:
+                break
+    return transactions
+
+
+def _offset_after(segment: Segment, part: FileSlice) -> int | None:
+    """An offset that the slice certainly does not reach; None where the segment's index knows none."""
+    end = part.position + part.size
+    if end >= segment.size:
+        return None
+    return segment.ready_indexes(may_block=True).offsets.offset_at_or_after(end)

@@ -1,0 +1,44 @@
+"""Where the last batches of the active segment lie, so that who reads at the tail is served from memory."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+
+_KEPT = 256
+
+
+class RecentBatches:
+    """The ends of the last batches: offset and position of what comes after each."""
+
+    __slots__ = ("_next_offsets", "_positions", "_start_offset")
+
+    def __init__(self, start_offset: int) -> None:
+        self.reset(start_offset)
+
+    def reset(self, start_offset: int) -> None:
+        """Nothing is known before `start_offset`, where the next batch will be added."""
+        self._start_offset = start_offset
+        self._next_offsets = array("q")
+        self._positions = array("q")
+
+    def add(self, next_offset: int, position: int) -> None:
+        """The batch that begins at `position` ends before `next_offset`."""
+        self._next_offsets.append(next_offset)
+        self._positions.append(position)
+        if len(self._positions) > 2 * _KEPT:
+            self._start_offset = self._next_offsets[_KEPT - 1]
+            del self._next_offsets[:_KEPT]
+            del self._positions[:_KEPT]
+
+    def find(self, offset: int, end_position: int) -> tuple[int, int] | None:
+        """(position, size) of the first batch that ends after `offset`; None where it is not among these."""
+        if offset < self._start_offset:
+            return None
+        found = bisect_right(self._next_offsets, offset)
+        positions = self._positions
+        known = len(positions)
+        if found >= known:
+            return None
+        position = positions[found]
+        return position, (positions[found + 1] if found + 1 < known else end_position) - position

@@ -1,0 +1,278 @@
+"""Loading a log from its folder: after a clean stop by names and a few index entries, otherwise by reading it again.
+
+After an unclean stop every segment from the recovery point on is gone through batch by batch. At the first batch that
+is torn, corrupt or out of order the log is cut off, and what lies behind it is removed. On the way the indexes, the
+aborted transactions, the leader epochs and the producer state are built anew.
+
+All of this runs in a worker thread, for a log that nobody else has yet. It raises OSError.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+
+from kwire.config.topic import LogConfig
+from kwire.ports.files import FileSystem
+from kwire.protocol import uuids
+from kwire.protocol.errors import KafkaError
+from kwire.protocol.records.errors import CorruptBatchError
+from kwire.protocol.records.header import BatchHeader
+from kwire.storage import checkpoints, layout
+from kwire.storage.batch_walk import verified
+from kwire.storage.checkpoints import CorruptCheckpoint
+from kwire.storage.leader_epochs import LeaderEpochCache
+from kwire.storage.offset_index import MAX_RELATIVE_OFFSET
+from kwire.storage.open_files import OpenFiles
+from kwire.storage.producer_replay import replay
+from kwire.storage.producer_state import ProducerStateManager
+from kwire.storage.segment import Segment
+from kwire.storage.segment_indexes import SegmentIndexes
+from kwire.storage.segments import Segments
+from kwire.storage.sparse_index import CorruptIndex
+from kwire.storage.swaps import finish_swaps
+from kwire.storage.transaction_index import AbortedTransaction
+from kwire.storage.validated import Origin
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LogTask:
+    """What is to be loaded, and what the log dir's checkpoints say of it (0 where they say nothing)."""
+
+    dir: str
+    topic: str
+    partition: int
+    config: LogConfig
+    clean: bool
+    """Whether the broker had stopped cleanly."""
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    high_watermark: int = 0
+    now_ms: int = 0
+    producer_expiration_ms: int = 86_400_000
+
+
+@dataclass(slots=True)
+class LoadedLog:
+    """What was found; `kwire.storage.log.Log` takes it over."""
+
+    segments: Segments
+    epochs: LeaderEpochCache
+    producer_state: ProducerStateManager
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    high_watermark: int
+    topic_id: bytes | None
+    """None where partition.metadata is missing or cannot be read."""
+
+
+def load(files: FileSystem, open_files: OpenFiles, task: LogTask) -> LoadedLog:
+    """Loads the log of a folder that exists. `open_files` is what the log's segments will be counted in."""
+    return _Loader(files, open_files, task).load()
+
+
+class _Loader:
+    """One load."""
+
+    def __init__(self, files: FileSystem, open_files: OpenFiles, task: LogTask) -> None:
+        self._files = files
+        self._task = task
+        self._shared = open_files
+        self._own = OpenFiles(8)  # not the shared one: this is another thread
+        self._segments = Segments()
+        names = finish_swaps(files, task.dir, files.list(task.dir))
+        self._names = set(names)
+        name = f"{task.topic}-{task.partition}"
+        self._producers = ProducerStateManager(files, task.dir, name, task.producer_expiration_ms, names)
+        self._epochs = LeaderEpochCache()
+
+    def load(self) -> LoadedLog:
+        task = self._task
+        self._epochs = self._load_epochs()
+        self._find_segments()
+        self._producers.remove_stray_snapshots([segment.base_offset for segment in self._segments])
+        if task.clean:
+            self._check()
+        else:
+            self._recover_from(task.recovery_point)
+        if len(self._segments) and self._segments.active.next_offset() < task.log_start_offset:
+            logger.warning("%s ends before its log start offset %d: starting it anew", task.dir, task.log_start_offset)
+            self._remove(list(self._segments))
+            self._epochs.clear()
+        if not len(self._segments):
+            self._segments.add(self._create(task.log_start_offset))
+        active = self._segments.active
+        end_offset = active.next_offset()
+        log_start_offset = max(task.log_start_offset, self._segments.first.base_offset)
+        active.begin_appends(active.ready_indexes(may_block=True), end_offset)
+        self._epochs.truncate_from_end(end_offset)
+        self._epochs.truncate_from_start(task.log_start_offset)
+        replay(self._producers, self._segments, log_start_offset, end_offset, task.now_ms)
+        for segment in self._segments:
+            segment.drop_open()
+            segment.open_files = self._shared
+        return LoadedLog(
+            self._segments,
+            self._epochs,
+            self._producers,
+            log_start_offset,
+            end_offset,
+            end_offset if task.clean else min(task.recovery_point, end_offset),
+            min(max(task.high_watermark, log_start_offset), end_offset),
+            self._load_topic_id(),
+        )
+
+    # What lies in the folder
+
+    def _load_epochs(self) -> LeaderEpochCache:
+        if layout.LEADER_EPOCHS in self._names:
+            try:
+                entries = checkpoints.decode_epochs(self._files.read(f"{self._task.dir}/{layout.LEADER_EPOCHS}"))
+                return LeaderEpochCache(entries)
+            except (CorruptCheckpoint, ValueError) as error:
+                logger.warning("ignoring %s in %s: %s", layout.LEADER_EPOCHS, self._task.dir, error)
+        return LeaderEpochCache()
+
+    def _load_topic_id(self) -> bytes | None:
+        if layout.PARTITION_METADATA in self._names:
+            data = self._files.read(f"{self._task.dir}/{layout.PARTITION_METADATA}")
+            with suppress(CorruptCheckpoint, ValueError):
+                return uuids.from_text(checkpoints.decode_partition_metadata(data))
+        return None
+
+    def _find_segments(self) -> None:
+        found: dict[int, set[str]] = {}
+        for name in self._names:
+            parsed = layout.parse_segment_name(name)
+            if parsed is not None:
+                found.setdefault(parsed[0], set()).add(parsed[1])
+        for base_offset in sorted(found):
+            suffixes = found[base_offset]
+            if layout.LOG in suffixes:
+                self._segments.add(self._open(base_offset, suffixes))
+                continue
+            for suffix in suffixes.intersection(layout.INDEX_SUFFIXES):
+                logger.warning("removing %020d%s in %s: it has no segment", base_offset, suffix, self._task.dir)
+                self._files.remove(f"{self._task.dir}/{layout.segment_name(base_offset, suffix)}")
+
+    def _open(self, base_offset: int, suffixes: set[str]) -> Segment:
+        path = f"{self._task.dir}/{layout.segment_name(base_offset, layout.LOG)}"
+        return Segment(
+            self._files,
+            self._own,
+            self._task.dir,
+            base_offset,
+            size=self._files.file_size(path),
+            created_ms=self._task.now_ms,
+            index_interval=self._task.config.index_interval_bytes,
+            has_transactions=layout.TRANSACTION_INDEX in suffixes,
+        )
+
+    def _create(self, base_offset: int) -> Segment:
+        return Segment.create(
+            self._files,
+            self._own,
+            self._task.dir,
+            base_offset,
+            created_ms=self._task.now_ms,
+            index_interval=self._task.config.index_interval_bytes,
+        )
+
+    def _check(self) -> None:
+        """After a clean stop: goes through what is not as it should be nevertheless.
+
+        A wrong .txnindex would show aborted records to consumers; a log must end with a whole batch.
+        """
+        for segment in self._segments:
+            try:
+                segment.transactions()
+                if segment is self._segments.active:
+                    segment.next_offset()
+            except (CorruptIndex, CorruptBatchError) as error:
+                logger.warning("recovering %r in %s: %s", segment, self._task.dir, error)
+                self._recover_from(segment.base_offset)
+                return
+
+    # Recovery
+
+    def _recover_from(self, offset: int) -> None:
+        """Goes through the segments that may hold records at or after `offset`."""
+        segments = self._segments.from_offset(offset)
+        if not segments:
+            return
+        task = self._task
+        earlier = Segments(segment for segment in self._segments if segment.base_offset < segments[0].base_offset)
+        start = segments[0].base_offset
+        replay(self._producers, earlier, min(task.log_start_offset, start), start, task.now_ms)
+        next_offset = start
+        for number, segment in enumerate(segments):
+            self._producers.end_offset = max(self._producers.end_offset, segment.base_offset)
+            self._producers.take_snapshot(sync=False)
+            if segment.base_offset < next_offset:  # a segment within the one before it is not of this log
+                self._cut(segments[number:], next_offset)
+                return
+            size = segment.size
+            next_offset = self._recover(segment)
+            if segment.size < size:
+                self._cut(segments[number + 1 :], next_offset)
+                return
+
+    def _recover(self, segment: Segment) -> int:
+        """Goes through one segment and cuts it at the first batch that is not whole; returns its next offset."""
+        interval = self._task.config.index_interval_bytes
+        indexes = SegmentIndexes.empty(segment.base_offset)
+        segment.drop_transactions(segment.base_offset)
+        valid = 0
+        next_offset = segment.base_offset
+        for position, header, batch in verified(segment.file, 0, segment.size):
+            if header.base_offset < next_offset or header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+                break
+            indexes.add_header(position, header, interval)
+            if header.leader_epoch >= 0 and header.leader_epoch > (self._epochs.latest_epoch or -1):
+                self._epochs.assign(header.leader_epoch, header.base_offset)
+            if header.producer_id >= 0:
+                self._take_up(segment, header, batch)
+            valid = position + header.size
+            next_offset = header.next_offset
+            self._producers.end_offset = next_offset
+        if valid < segment.size:
+            logger.warning("cutting %s from %d to %d bytes", segment.path(layout.LOG), segment.size, valid)
+            segment.file.truncate(valid)
+            segment.size = valid
+        indexes.end()
+        indexes.rewrite()
+        segment.install(indexes, None)
+        return next_offset
+
+    def _take_up(self, segment: Segment, header: BatchHeader, batch: memoryview) -> None:
+        update = self._producers.begin(Origin.REPLICATION)
+        try:
+            update.append_batch(header, batch)
+        except KafkaError as error:
+            logger.warning("%s at offset %d: %s", segment.path(layout.LOG), header.base_offset, error)
+            return
+        self._producers.apply(update)
+        for completed in update.completed:
+            if completed.aborted:
+                stable = self._producers.last_stable_offset(completed)
+                segment.add_transaction(
+                    AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
+                )
+            self._producers.complete(completed)
+
+    def _cut(self, segments: list[Segment], end_offset: int) -> None:
+        """Removes what lies behind the place where the log was cut."""
+        if segments:
+            logger.warning("removing %d segments behind offset %d of %s", len(segments), end_offset, self._task.dir)
+            self._remove(segments)
+
+    def _remove(self, segments: list[Segment]) -> None:
+        self._segments.remove(segments)
+        for segment in segments:
+            segment.forget_open()
+            for path in segment.existing_files():
+                self._files.remove(path)

@@ -1,0 +1,90 @@
+"""Which segments a log no longer keeps: those before its start, those beyond its size, those too old."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from kwire.storage import truncating
+from kwire.storage.segment import Segment
+from kwire.storage.timestamps import load_newest
+
+if TYPE_CHECKING:
+    from kwire.storage.log import Log
+
+logger = logging.getLogger(__name__)
+
+_LOADED_AT_ONCE = 64
+"""Segments whose newest timestamp one call of a worker thread reads."""
+
+
+async def delete_old_segments(log: Log, now_ms: int) -> int:
+    """See `Log.delete_old_segments`."""
+    log.log_dir.check_online()
+    deleted = _delete(log, _before_start(log), "the log starts after it")
+    if log.config.deleted:
+        deleted += _delete(log, _beyond_size(log), "retention.bytes")
+        deleted += _delete(log, await _too_old(log, now_ms), "retention.ms")
+    return deleted
+
+
+def _before_start(log: Log) -> int:
+    """How many of the first segments end at or before the log's start."""
+    return max(0, log.segments.floor_number(log.log_start_offset))
+
+
+def _beyond_size(log: Log) -> int:
+    """How many of the first segments can go so that still retention.bytes are left."""
+    if log.config.retention_bytes < 0:
+        return 0
+    excess = log.size - log.config.retention_bytes
+    count = 0
+    for segment in log.segments:
+        excess -= segment.size
+        if excess < 0:
+            break
+        count += 1
+    return count
+
+
+async def _too_old(log: Log, now_ms: int) -> int:
+    """How many of the first segments have no record younger than retention.ms."""
+    oldest_kept = now_ms - log.config.retention_ms if log.config.retention_ms >= 0 else -1
+    while True:
+        count = 0
+        for segment in log.segments:
+            newest = segment.newest
+            if newest is None:
+                break
+            if (newest.timestamp if newest.timestamp >= 0 else segment.modified_ms()) >= oldest_kept:
+                return count
+            count += 1
+        else:
+            return count
+        await load_newest(log, list(log.segments)[count : count + _LOADED_AT_ONCE])
+
+
+def _delete(log: Log, count: int, reason: str) -> int:
+    """Deletes the first `count` segments, as far as the high watermark has passed them."""
+    segments = log.segments
+    doomed: list[Segment] = []
+    for number in range(count):
+        empty_active = segments[number] is segments.active and not segments.active.size
+        if empty_active or segments.end_of(number, log.log_end_offset) > log.high_watermark:
+            break
+        doomed.append(segments[number])
+    if not doomed:
+        return 0
+    try:
+        if doomed[-1] is segments.active:
+            log.roll()
+        logger.info("deleting %d segments of %s below offset %d: %s", len(doomed), log.name, _end(log, doomed), reason)
+        log.advance_log_start(_end(log, doomed))
+        truncating.remove_segments(log, doomed)
+    except OSError as error:
+        raise log.log_dir.fail(f"deletion of segments of {log.name} failed", error) from error
+    return len(doomed)
+
+
+def _end(log: Log, doomed: list[Segment]) -> int:
+    return log.segments.end_of(len(doomed) - 1, log.log_end_offset)

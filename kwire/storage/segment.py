@@ -1,0 +1,427 @@
+"""One segment: a `.log` file of batches in offset order, and the indexes that belong to it.
+
+A segment is written at its end only. Its size is what was written whole, wherever the file ends: a failed write is cut
+off again, and a preallocated file is longer until the segment is sealed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kwire.ports.files import Buffer, File, FileSystem
+from kwire.protocol.errors import ErrorCode
+from kwire.protocol.records.errors import CorruptBatchError
+from kwire.storage import layout
+from kwire.storage.batch_walk import ColdRead, headers
+from kwire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetPosition
+from kwire.storage.open_files import OpenFiles
+from kwire.storage.recent_batches import RecentBatches
+from kwire.storage.segment_indexes import CorruptIndex, SegmentIndexes
+from kwire.storage.time_index import TimeIndex, TimestampOffset
+from kwire.storage.transaction_index import ENTRY_SIZE, AbortedTransaction, decode_transactions
+
+_UNINDEXED_BYTES = 4 * 1024 * 1024
+"""An index that says nothing of more than so many bytes at the end has probably lost entries, and is built anew."""
+
+
+class Appended(NamedTuple):
+    """One batch of an append."""
+
+    last_offset: int
+    max_timestamp: int
+    size: int
+
+
+class _IndexLoad(ColdRead):
+    """The indexes of a segment are not in memory, or they are wrong."""
+
+    def __init__(self, segment: Segment, *, rebuild: bool) -> None:
+        super().__init__(segment.file, 0, 0)
+        self._segment = segment
+        self._rebuild = rebuild
+        self._version = segment.version
+        self._loaded: tuple[SegmentIndexes, list[AbortedTransaction]] | None = None
+
+    def warm(self) -> None:
+        segment = self._segment
+        indexes = segment.build_indexes(self._file) if self._rebuild else segment.load_indexes(self._file)
+        self._loaded = indexes, segment.load_transactions()
+
+    def done(self) -> None:
+        if self._version == self._segment.version and self._loaded is not None:
+            self._segment.install(*self._loaded)
+
+
+class Segment:
+    """A segment and what of it is open. Not for two threads at once, but for what says so."""
+
+    __slots__ = (
+        "_file",
+        "_newest",
+        "_transactions",
+        "base_offset",
+        "created_ms",
+        "dir",
+        "files",
+        "first_timestamp",
+        "has_transactions",
+        "index_interval",
+        "indexes",
+        "open_files",
+        "recent",
+        "roll_jitter_ms",
+        "size",
+        "used",
+        "version",
+    )
+
+    def __init__(
+        self,
+        files: FileSystem,
+        open_files: OpenFiles,
+        folder: str,
+        base_offset: int,
+        *,
+        size: int,
+        created_ms: int,
+        index_interval: int,
+        roll_jitter_ms: int = 0,
+        has_transactions: bool = False,
+    ) -> None:
+        self.files = files
+        self.open_files = open_files
+        self.dir = folder
+        self.base_offset = base_offset
+        self.size = size
+        self.created_ms = created_ms
+        self.index_interval = index_interval
+        self.roll_jitter_ms = roll_jitter_ms
+        self.first_timestamp: int | None = None
+        """The largest timestamp of the first append, which the time to roll counts from; None where not known."""
+        self.has_transactions = has_transactions
+        self.indexes: SegmentIndexes | None = None
+        """None while they are on disk only; never None for the segment that takes appends."""
+        self.recent: RecentBatches | None = None
+        """Of the segment that takes appends."""
+        self.used = False
+        self.version = 0
+        """Counts what makes a view of the content stale: truncations."""
+        self._file: File | None = None
+        self._newest: TimestampOffset | None = None
+        self._transactions: list[AbortedTransaction] | None = None
+
+    @classmethod
+    def create(
+        cls,
+        files: FileSystem,
+        open_files: OpenFiles,
+        folder: str,
+        base_offset: int,
+        *,
+        created_ms: int,
+        index_interval: int,
+        roll_jitter_ms: int = 0,
+        preallocate: int = 0,
+    ) -> Segment:
+        """An empty segment, whose files exist from now on."""
+        segment = cls(
+            files,
+            open_files,
+            folder,
+            base_offset,
+            size=0,
+            created_ms=created_ms,
+            index_interval=index_interval,
+            roll_jitter_ms=roll_jitter_ms,
+        )
+        file = segment._file = files.open(segment.path(layout.LOG), create=True)
+        open_files.opened(segment)
+        if file.size():
+            file.truncate(0)
+        if preallocate:
+            file.truncate(preallocate)
+        indexes = SegmentIndexes.empty(base_offset)
+        indexes.rewrite()
+        indexes.persist(files, segment.path(""))
+        segment.begin_appends(indexes, base_offset)
+        return segment
+
+    def __repr__(self) -> str:
+        return f"Segment({self.base_offset}, {self.size} bytes)"
+
+    # Files
+
+    def path(self, suffix: str) -> str:
+        return f"{self.dir}/{self.base_offset:020d}{suffix}"
+
+    @property
+    def file(self) -> File:
+        """The log file, opened if need be."""
+        file = self._file
+        if file is None:
+            file = self._file = self.files.open(self.path(layout.LOG))
+            self.open_files.opened(self)
+        self.used = True
+        return file
+
+    def drop_open(self) -> bool:
+        """Forgets the file and, of a sealed segment, the indexes; whoever still sends from the file keeps it open."""
+        dropped = self._file is not None
+        self._file = None
+        if self.recent is None and self.indexes is not None and self.indexes.settled:
+            self._newest = self.indexes.newest
+            self.indexes = None
+            self._transactions = None
+        return dropped
+
+    def forget_open(self) -> None:
+        """Lets go of everything open: the segment is closed or removed."""
+        self.open_files.forget(self)
+        self.drop_open()
+
+    def existing_files(self) -> list[str]:
+        """The paths of the segment's files that exist."""
+        return [path for path in map(self.path, layout.SEGMENT_SUFFIXES) if self.files.exists(path)]
+
+    # Indexes
+
+    def load_indexes(self, file: File) -> SegmentIndexes:
+        """From disk, or rebuilt where the files are missing or wrong. `file` is the segment's; for any thread."""
+        with contextlib.suppress(FileNotFoundError, CorruptIndex):
+            indexes = SegmentIndexes.load(self.files, self.path(""), self.base_offset)
+            last = indexes.offsets.last.position
+            if (last < self.size or not last) and self.size - last <= _UNINDEXED_BYTES:
+                return indexes
+        return self.build_indexes(file)
+
+    def build_indexes(self, file: File) -> SegmentIndexes:
+        """From the batches' headers. `file` is the segment's; for any thread."""
+        return SegmentIndexes.build(file, self.size, self.base_offset, self.index_interval)
+
+    def ready_indexes(self, *, may_block: bool) -> SegmentIndexes:
+        """The indexes, loaded if need be. Raises ColdRead if they must be and `may_block` is False."""
+        if self.indexes is None:
+            if not may_block:
+                raise _IndexLoad(self, rebuild=False)
+            self.install(self.load_indexes(self.file), None)
+        assert self.indexes is not None
+        return self.indexes
+
+    def install(self, indexes: SegmentIndexes, transactions: list[AbortedTransaction] | None) -> None:
+        """Takes loaded or rebuilt indexes; rebuilt ones are written."""
+        self.indexes = indexes
+        self._transactions = transactions
+        self.persist_indexes()
+
+    def begin_appends(self, indexes: SegmentIndexes, next_offset: int) -> None:
+        """This segment takes appends from now on; the next one is of `next_offset` or later."""
+        self.indexes = indexes
+        self.recent = RecentBatches(next_offset)
+
+    def persist_indexes(self) -> None:
+        """Writes the index entries that the files lack."""
+        if self.indexes is not None and not self.indexes.settled:
+            self.indexes.persist(self.files, self.path(""))
+
+    # Appending
+
+    def has_room(self, size: int, last_offset: int, max_bytes: int, max_index_bytes: int) -> bool:
+        """Whether `size` more bytes up to `last_offset` fit (segment.bytes, segment.index.bytes, width of an entry)."""
+        assert self.indexes is not None
+        return (
+            self.size + size <= max_bytes
+            and last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
+            and not self.indexes.is_full(max_index_bytes)
+        )
+
+    def waited_to_roll(self, now_ms: int, newest_timestamp: int) -> int:
+        """How long (ms) the segment has been filling, which segment.ms bounds.
+
+        By the records' time, from the first append's to the one about to come; by the clock where records have none.
+        """
+        if self.first_timestamp is None and self.size:
+            for _, header in headers(self.file, 0, self.size):
+                self.first_timestamp = header.max_timestamp
+                break
+        if self.first_timestamp is not None and self.first_timestamp >= 0:
+            return newest_timestamp - self.first_timestamp
+        return now_ms - self.created_ms
+
+    def append(self, buffers: Sequence[Buffer], batches: Sequence[Appended]) -> None:
+        """Writes batches at the end by one gathered write. Raises OSError, and the segment is as before."""
+        position = self.size
+        try:
+            self.file.pwrite(buffers, position)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.file.truncate(position)
+            raise
+        indexes, recent = self.indexes, self.recent
+        assert indexes is not None
+        assert recent is not None
+        if position == 0:
+            self.first_timestamp = max(batch.max_timestamp for batch in batches)
+        for last_offset, max_timestamp, size in batches:
+            indexes.add(last_offset, max_timestamp, position, size, self.index_interval)
+            recent.add(last_offset + 1, position)
+            position += size
+        self.size = position
+        if indexes.due:
+            indexes.persist(self.files, self.path(""))
+
+    def seal(self) -> None:
+        """The segment takes no more appends: its indexes are completed and written."""
+        assert self.indexes is not None
+        self.recent = None
+        self.indexes.end()
+        self.persist_indexes()
+        if self.file.size() > self.size:
+            self.file.truncate(self.size)
+
+    # Reading
+
+    def find(self, offset: int, *, may_block: bool = True) -> tuple[int, int] | None:
+        """(position, size) of the first batch that ends at or after `offset`; None where the segment has none.
+
+        Raises ColdRead where `may_block` is False and that cannot be said from memory; CorruptBatchError where the
+        file's bytes are no batches.
+        """
+        if self.recent is not None and (found := self.recent.find(offset, self.size)) is not None:
+            return found
+        indexes = self.ready_indexes(may_block=may_block)
+        try:
+            return self._find_from(indexes.offsets.floor(offset), offset, may_block)
+        except CorruptIndex:
+            if self.recent is None and not may_block:
+                raise _IndexLoad(self, rebuild=True) from None
+            self.install(self.build_indexes(self.file), self._transactions)
+            return self._find_from(OffsetPosition(self.base_offset, 0), offset, may_block)
+
+    def _find_from(self, entry: OffsetPosition, offset: int, may_block: bool) -> tuple[int, int] | None:
+        """As `find`, by the headers from an index entry on. Raises CorruptIndex where no batch of it is there."""
+        reached = entry.position
+        for position, header in headers(self.file, entry.position, self.size, may_block=may_block):
+            if position == entry.position != 0 and not self.base_offset <= header.base_offset <= entry.offset:
+                break
+            if header.last_offset >= offset:
+                return position, header.size
+            reached = position + header.size
+        self._check_reached(reached, entry)
+        return None
+
+    def next_offset(self) -> int:
+        """The offset after the last batch: by the index's last entry and the headers from there on.
+
+        Raises CorruptBatchError where the file does not end with a whole batch.
+        """
+        try:
+            return self._next_offset_from(self.ready_indexes(may_block=True).offsets.last)
+        except CorruptIndex:
+            self.install(self.build_indexes(self.file), self._transactions)
+            return self._next_offset_from(OffsetPosition(self.base_offset, 0))
+
+    def _next_offset_from(self, entry: OffsetPosition) -> int:
+        reached = entry.position
+        next_offset = self.base_offset
+        for position, header in headers(self.file, entry.position, self.size):
+            if position == entry.position != 0 and not self.base_offset <= header.base_offset <= entry.offset:
+                break
+            reached = position + header.size
+            next_offset = header.next_offset
+        self._check_reached(reached, entry)
+        return next_offset
+
+    def _check_reached(self, reached: int, entry: OffsetPosition) -> None:
+        """Raises CorruptIndex or CorruptBatchError where a walk from an index entry did not come to the end."""
+        if reached < self.size:
+            if reached == entry.position != 0:
+                raise CorruptIndex(f"no batch of {entry.offset} at {entry.position}")
+            raise CorruptBatchError(ErrorCode.CORRUPT_MESSAGE, f"{self.path(layout.LOG)} has no batch at {reached}")
+
+    @property
+    def newest(self) -> TimestampOffset | None:
+        """The largest timestamp and the last offset of its batch; (-1, base offset) where no record has one.
+
+        None where that is on disk only: `load_newest` in a worker thread, then `newest = …`.
+        """
+        return self._newest if self.indexes is None else self.indexes.newest
+
+    @newest.setter
+    def newest(self, newest: TimestampOffset) -> None:
+        self._newest = newest
+
+    def load_newest(self) -> TimestampOffset:
+        """From the time index's last entry. For any thread."""
+        with contextlib.suppress(FileNotFoundError):
+            file = self.files.open(self.path(layout.TIME_INDEX))
+            size = file.size()
+            if size % TimeIndex.entry_size == 0:
+                last = file.pread(TimeIndex.entry_size, max(0, size - TimeIndex.entry_size))
+                return TimeIndex.decode_last(self.base_offset, last)
+        return self.load_indexes(self.files.open(self.path(layout.LOG))).newest
+
+    def modified_ms(self) -> int:
+        """When the file was last written: the time of records that have none."""
+        return self.files.modified_ms(self.path(layout.LOG))
+
+    # Aborted transactions
+
+    def load_transactions(self) -> list[AbortedTransaction]:
+        """From disk. Raises CorruptIndex. For any thread."""
+        if not self.has_transactions:
+            return []
+        return decode_transactions(self.files.read(self.path(layout.TRANSACTION_INDEX)), self.base_offset)
+
+    def transactions(self) -> list[AbortedTransaction]:
+        """Those whose abort marker lies in this segment. Raises CorruptIndex."""
+        if self._transactions is None:
+            self._transactions = self.load_transactions()
+        return self._transactions
+
+    def add_transaction(self, transaction: AbortedTransaction) -> None:
+        known = self.transactions()
+        file = self.files.open(self.path(layout.TRANSACTION_INDEX), create=True)
+        file.truncate(len(known) * ENTRY_SIZE)
+        file.pwrite([transaction.encode()], len(known) * ENTRY_SIZE)
+        file.close()
+        self.has_transactions = True
+        known.append(transaction)
+
+    def drop_transactions(self, from_offset: int) -> None:
+        """Forgets those whose marker is at or after `from_offset`."""
+        if not self.has_transactions:
+            return
+        kept = [transaction for transaction in self.transactions() if transaction.last_offset < from_offset]
+        file = self.files.open(self.path(layout.TRANSACTION_INDEX))
+        file.truncate(len(kept) * ENTRY_SIZE)
+        file.close()
+        self._transactions = kept
+
+    # Truncating
+
+    def truncate_to(self, offset: int, now_ms: int) -> None:
+        """Drops every batch that ends at or after `offset`; the segment takes appends afterwards."""
+        found = self.find(offset)
+        indexes = self.ready_indexes(may_block=True)
+        self.version += 1
+        if found is not None:
+            self.file.truncate(found[0])
+            self.size = found[0]
+        self.drop_transactions(offset)
+        indexes.truncate_to(offset)
+        indexes.newest = self._scan_newest(indexes)
+        indexes.persist(self.files, self.path(""))
+        self._newest = None
+        self.begin_appends(indexes, offset)
+        if self.size == 0:
+            self.created_ms = now_ms
+            self.first_timestamp = None
+
+    def _scan_newest(self, indexes: SegmentIndexes) -> TimestampOffset:
+        newest = indexes.times.last
+        for _, header in headers(self.file, indexes.offsets.floor(newest.offset).position, self.size):
+            if header.max_timestamp > newest.timestamp:
+                newest = TimestampOffset(header.max_timestamp, header.last_offset)
+        return newest

@@ -1,0 +1,73 @@
+"""What a log dir holds at the start: which partitions, what its checkpoints say of them, how it was left."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kwire.config.topic import LogConfig
+from kwire.storage import layout
+from kwire.storage.checkpoints import TopicPartition
+from kwire.storage.log_dir import LogDir
+from kwire.storage.recovery import LogTask
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Survey:
+    """What was found. The checkpoints are of all partitions of the dir."""
+
+    clean: bool
+    """Whether the dir was left by a clean stop, or is new."""
+    broker_epoch: int
+    """That of the clean stop; -1 where unknown."""
+    partitions: list[TopicPartition] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    """Folders of partitions that were deleted, and are to be removed."""
+    recovery_points: dict[TopicPartition, int] = field(default_factory=dict)
+    log_start_offsets: dict[TopicPartition, int] = field(default_factory=dict)
+    high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
+
+    def task(
+        self, log_dir: LogDir, key: TopicPartition, config: LogConfig, now_ms: int, producer_expiration_ms: int
+    ) -> LogTask:
+        """What is to be loaded of a partition."""
+        return LogTask(
+            log_dir.file(layout.partition_dir_name(*key)),
+            *key,
+            config,
+            self.clean,
+            self.recovery_points.get(key, 0),
+            self.log_start_offsets.get(key, 0),
+            self.high_watermarks.get(key, 0),
+            now_ms,
+            producer_expiration_ms,
+        )
+
+
+def survey(log_dir: LogDir, cluster_id: str, node_id: int, new_id: Callable[[], bytes]) -> Survey:
+    """Looks through a locked dir, gives it its identity, and takes away the marker of its clean stop.
+
+    For a worker thread. Raises OSError, LogDirError.
+    """
+    new = not log_dir.read_identity()
+    log_dir.identify(cluster_id, node_id, new_id)
+    epoch = log_dir.take_clean_shutdown()
+    found = Survey(new or epoch is not None, -1 if epoch is None else epoch)
+    for name in log_dir.files.list(log_dir.path):
+        parsed = layout.parse_partition_dir(name)
+        if parsed is None or name == layout.CLUSTER_METADATA_DIR:
+            continue
+        if parsed.suffix == layout.DELETE_DIR:
+            found.deleted.append(name)
+        elif parsed.suffix:
+            logger.warning("leaving %s alone: it belongs to no partition", log_dir.file(name))
+        else:
+            found.partitions.append((parsed.topic, parsed.partition))
+    if found.partitions:
+        found.recovery_points = log_dir.read_checkpoint(layout.RECOVERY_POINTS)
+        found.log_start_offsets = log_dir.read_checkpoint(layout.LOG_START_OFFSETS)
+        found.high_watermarks = log_dir.read_checkpoint(layout.HIGH_WATERMARKS)
+    return found

@@ -1,0 +1,53 @@
+"""Finishing what a crash interrupted: deletions, and the replacement of segments by compacted ones.
+
+.deleted   was going to be removed: remove it
+.cleaned   a compacted segment that was not complete: remove it
+.swap      a complete compacted segment: it replaces the segments whose offsets it covers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kwire.ports.files import FileSystem
+from kwire.storage import layout
+from kwire.storage.batch_walk import SCAN_WINDOW, headers
+
+
+def finish_swaps(files: FileSystem, folder: str, names: Sequence[str]) -> list[str]:
+    """Puts a partition's folder in order; returns the names of the files that are in it then. Raises OSError."""
+    kept = [name for name in names if not name.endswith((layout.DELETED, layout.CLEANED))]
+    cleaned = [_offset(name) for name in names if name.endswith(layout.CLEANED)]
+    for name in set(names).difference(kept):
+        files.remove(f"{folder}/{name}")
+    swaps = [name for name in kept if name.endswith(layout.SWAP)]
+    if not swaps:
+        return kept
+    # A split writes several .swap files beside .cleaned ones that are not complete yet: it is undone as a whole.
+    first_cleaned = min(cleaned, default=None)
+    for name in [name for name in swaps if first_cleaned is not None and _offset(name) >= first_cleaned]:
+        files.remove(f"{folder}/{name}")
+        swaps.remove(name)
+    covered = [_range(files, folder, name) for name in swaps if name.endswith(layout.LOG + layout.SWAP)]
+    if covered:
+        low, high = min(start for start, _ in covered), max(end for _, end in covered)
+        for name in kept:
+            if not name.endswith(layout.SWAP) and low <= _offset(name) < high:
+                files.remove(f"{folder}/{name}")
+    for name in swaps:
+        files.rename(f"{folder}/{name}", f"{folder}/{name.removesuffix(layout.SWAP)}")
+    return files.list(folder)
+
+
+def _offset(name: str) -> int:
+    parsed = layout.parse_segment_name(name)
+    return parsed[0] if parsed is not None else -1
+
+
+def _range(files: FileSystem, folder: str, name: str) -> tuple[int, int]:
+    """The offsets [first, end) that a segment covers."""
+    file = files.open(f"{folder}/{name}")
+    end = start = _offset(name)
+    for _, header in headers(file, 0, file.size(), SCAN_WINDOW):
+        end = header.next_offset
+    return start, end

@@ -1,0 +1,96 @@
+"""Looking up offsets by time (ListOffsets). All of it may read from disk, so all of it runs in worker threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from kwire.ports.files import File
+from kwire.protocol.records.header import NO_LEADER_EPOCH
+from kwire.protocol.records.record import iter_records
+from kwire.storage.batch_walk import headers
+from kwire.storage.segment import Segment
+from kwire.storage.time_index import NO_TIMESTAMP, TimestampOffset
+
+if TYPE_CHECKING:
+    from kwire.storage.log import Log
+
+
+class FoundOffset(NamedTuple):
+    """A record: its timestamp (ms), its offset, and the leader epoch of its batch (-1 if unknown)."""
+
+    timestamp: int
+    offset: int
+    leader_epoch: int = NO_LEADER_EPOCH
+
+
+async def load_newest(log: Log, segments: list[Segment]) -> list[TimestampOffset]:
+    """The newest timestamp of each segment. Raises KAFKA_STORAGE_ERROR."""
+    unknown = [segment for segment in segments if segment.newest is None]
+    if unknown:
+        try:
+            loaded = await log.services.executor.run(lambda: [segment.load_newest() for segment in unknown])
+        except FileNotFoundError:  # removed meanwhile: as good as empty
+            loaded = [TimestampOffset(NO_TIMESTAMP, segment.base_offset) for segment in unknown]
+        except OSError as error:
+            raise log.log_dir.fail(f"look-up by time in {log.name} failed", error) from error
+        for segment, newest in zip(unknown, loaded, strict=True):
+            segment.newest = newest
+    return [segment.newest or TimestampOffset(NO_TIMESTAMP, segment.base_offset) for segment in segments]
+
+
+async def offset_for_timestamp(log: Log, timestamp: int) -> FoundOffset | None:
+    """See `Log.offset_for_timestamp`."""
+    segments = list(log.segments)
+    newest = await load_newest(log, segments)
+    start_offset = log.log_start_offset
+    for segment, latest in zip(segments, newest, strict=True):
+        if latest.timestamp >= timestamp:
+            return await _search(log, segment, _first_not_older, timestamp, start_offset)
+    return None
+
+
+async def max_timestamp_offset(log: Log) -> FoundOffset | None:
+    """See `Log.max_timestamp_offset`."""
+    segments = list(log.segments)
+    newest = await load_newest(log, segments)
+    latest = max(newest, key=lambda candidate: candidate.timestamp)
+    if latest.timestamp < 0:
+        return None
+    segment = segments[newest.index(latest)]
+    return await _search(log, segment, _first_of_time, latest.timestamp, latest.offset)
+
+
+_Search = Callable[[Segment, File, int, int, int], FoundOffset | None]
+"""A search through the batches of one segment: (segment, its file, its size, timestamp, offset)."""
+
+
+async def _search(log: Log, segment: Segment, search: _Search, timestamp: int, offset: int) -> FoundOffset | None:
+    log.log_dir.check_online()
+    try:
+        return await log.services.executor.run(search, segment, segment.file, segment.size, timestamp, offset)
+    except OSError as error:
+        raise log.log_dir.fail(f"look-up by time in {log.name} failed", error) from error
+
+
+def _first_not_older(segment: Segment, file: File, size: int, timestamp: int, offset: int) -> FoundOffset | None:
+    """The first record at or after `offset` whose time is `timestamp` or later."""
+    indexes = segment.indexes or segment.load_indexes(file)
+    start = indexes.offsets.floor(max(indexes.times.floor(timestamp).offset, offset)).position
+    for position, header in headers(file, start, size):
+        if header.max_timestamp >= timestamp and header.last_offset >= offset:
+            for record in iter_records(file.pread(header.size, position)):
+                if record.timestamp >= timestamp and record.offset >= offset:
+                    return FoundOffset(record.timestamp, record.offset, header.leader_epoch)
+    return None
+
+
+def _first_of_time(segment: Segment, file: File, size: int, timestamp: int, offset: int) -> FoundOffset | None:
+    """The first record of exactly this time; `offset` is the last one of the batch that holds it."""
+    indexes = segment.indexes or segment.load_indexes(file)
+    for position, header in headers(file, indexes.offsets.floor(offset).position, size):
+        if header.max_timestamp == timestamp:
+            for record in iter_records(file.pread(header.size, position)):
+                if record.timestamp == timestamp:
+                    return FoundOffset(timestamp, record.offset, header.leader_epoch)
+    return None

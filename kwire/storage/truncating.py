@@ -1,0 +1,98 @@
+"""Taking back the end of a log, and removing segments."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kwire.storage import layout
+from kwire.storage.producer_replay import replay
+from kwire.storage.segment import Segment
+
+if TYPE_CHECKING:
+    from kwire.storage.log import Log
+
+logger = logging.getLogger(__name__)
+
+
+def truncate_to(log: Log, offset: int) -> bool:
+    """See `Log.truncate_to`."""
+    if offset < 0:
+        raise ValueError(f"truncation to offset {offset}")
+    log.log_dir.check_online()
+    if offset >= log.log_end_offset:
+        # An epoch may have been assigned at the end without a record: the new leader's history decides about it.
+        log.epochs.truncate_from_end(log.log_end_offset)
+        return False
+    logger.info("truncating %s from %d to %d", log.name, log.log_end_offset, offset)
+    if log.segments.first.base_offset > offset:
+        truncate_fully_and_start_at(log, offset, None)
+        return True
+    try:
+        log.version += 1
+        remove_segments(log, log.segments.from_base(offset + 1))
+        log.segments.active.truncate_to(offset, log.services.clock.wall_ms())
+        _end_at(log, offset)
+        log.epochs.truncate_from_end(offset)
+        log.log_start_offset = min(offset, log.log_start_offset)
+        replay(log.producer_state, log.segments, log.log_start_offset, offset, log.services.clock.wall_ms())
+    except OSError as error:
+        raise log.log_dir.fail(f"truncation of {log.name} failed", error) from error
+    return True
+
+
+def truncate_fully_and_start_at(log: Log, offset: int, log_start_offset: int | None) -> None:
+    """See `Log.truncate_fully_and_start_at`."""
+    log.log_dir.check_online()
+    logger.info("truncating %s fully, it starts again at %d", log.name, offset)
+    try:
+        log.version += 1
+        old = list(log.segments)
+        remove_files(log, old)
+        log.segments.remove(old)
+        log.segments.add(log.new_segment(offset))
+    except OSError as error:
+        raise log.log_dir.fail(f"truncation of {log.name} failed", error) from error
+    _end_at(log, offset)
+    log.epochs.clear()
+    log.producer_state.truncate_fully_and_start_at(offset)
+    log.log_start_offset = offset if log_start_offset is None else log_start_offset
+    log.high_watermark = offset
+
+
+def _end_at(log: Log, offset: int) -> None:
+    log.log_end_offset = offset
+    log.recovery_point = min(log.recovery_point, offset)
+    log.high_watermark = min(log.high_watermark, offset)
+
+
+def remove_segments(log: Log, segments: list[Segment]) -> None:
+    """Takes segments out of the log and their files out of sight; at least one segment must stay."""
+    log.segments.remove(segments)
+    remove_files(log, segments)
+
+
+def remove_files(log: Log, segments: Iterable[Segment]) -> None:
+    """Renames the segments' files to `.deleted`; they are removed after file.delete.delay.ms.
+
+    A slice of such a file that waits to be sent keeps its descriptor and is not disturbed. Raises OSError.
+    """
+    files = log.services.files
+    renamed = []
+    for segment in segments:
+        segment.forget_open()
+        for path in segment.existing_files():
+            files.rename(path, path + layout.DELETED)
+            renamed.append(path + layout.DELETED)
+        snapshot = log.producer_state.mark_snapshot_deleted(segment.base_offset)
+        if snapshot is not None:
+            renamed.append(snapshot)
+
+    def remove() -> None:
+        for path in renamed:
+            with suppress(FileNotFoundError):  # the whole partition was deleted meanwhile
+                files.remove(path)
+
+    log.services.chores.later(log.config.file_delete_delay_ms, log.log_dir, remove)

@@ -1,0 +1,158 @@
+"""What a LogManager does at intervals: retention, flushes, checkpoints, forgetting idle producers.
+
+    retention                       log.retention.check.interval.ms
+    flush.ms of a topic             whenever one of its logs is due, at least log.flush.scheduler.interval.ms apart
+    recovery points                 log.flush.offset.checkpoint.interval.ms
+    log start offsets               log.flush.start.offset.checkpoint.interval.ms
+    high watermarks                 replica.high.watermark.checkpoint.interval.ms
+    idle producers                  producer.id.expiration.check.interval.ms
+
+A checkpoint file that would say what it says already is not written: an idle broker leaves the disk alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from kwire.protocol.errors import KafkaError
+from kwire.storage import layout
+from kwire.storage.checkpoints import TopicPartition
+from kwire.storage.log import Log
+from kwire.storage.log_dir import LogDir
+
+if TYPE_CHECKING:
+    from kwire.storage.manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+_NEVER = 2**63 - 1
+_FLUSH_LOOK_MS = 1000
+"""How often it is looked whether a topic has a flush.ms, and at most between two looks at logs that have one."""
+
+
+class Upkeep:
+    """The loops of one manager."""
+
+    def __init__(self, manager: LogManager) -> None:
+        self._manager = manager
+
+    async def run(self) -> None:
+        """Runs all loops until cancelled."""
+        config = self._manager.config
+        loops: list[tuple[int, Callable[[], Awaitable[None]]]] = [
+            (config["log.retention.check.interval.ms"], self.delete_old_segments),
+            (config["log.flush.offset.checkpoint.interval.ms"], self.write_recovery_points),
+            (config["log.flush.start.offset.checkpoint.interval.ms"], self.write_log_start_offsets),
+            (config["replica.high.watermark.checkpoint.interval.ms"], self.write_high_watermarks),
+            (config["producer.id.expiration.check.interval.ms"], self.remove_expired_producers),
+        ]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._flush_forever)
+            for interval_ms, work in loops:
+                nursery.start_soon(self._repeat, interval_ms, work)
+
+    async def _repeat(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await trio.sleep(interval_ms / 1000)
+            await work()
+
+    # Retention, producers
+
+    async def delete_old_segments(self) -> None:
+        now_ms = self._manager.services.clock.wall_ms()
+        for log in list(self._manager.logs.values()):
+            await self._tolerantly(log, log.delete_old_segments(now_ms))
+
+    async def remove_expired_producers(self) -> None:
+        now_ms = self._manager.services.clock.wall_ms()
+        for log in self._manager.logs.values():
+            log.producer_state.remove_expired(now_ms)
+
+    # Flushing
+
+    async def _flush_forever(self) -> None:
+        scheduled_ms = self._manager.config["log.flush.scheduler.interval.ms"]
+        while True:
+            shortest = min((log.config.flush_ms for log in self._manager.logs.values()), default=_NEVER)
+            await trio.sleep(min(shortest, scheduled_ms, _FLUSH_LOOK_MS) / 1000)
+            await self.flush_due()
+
+    async def flush_due(self) -> None:
+        """Flushes the logs whose last flush was flush.ms ago or longer."""
+        now_ms = self._manager.services.clock.wall_ms()
+        for log in list(self._manager.logs.values()):
+            if log.unflushed and now_ms - log.last_flush_ms >= log.config.flush_ms:
+                await self._tolerantly(log, log.flush())
+
+    async def _tolerantly(self, log: Log, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except KafkaError as error:
+            logger.warning("%s: %s", log.name, error)
+
+    # Checkpoints
+
+    async def checkpoint(self) -> None:
+        for log_dir in self._manager.online_dirs:
+            await self.checkpoint_dir(log_dir)
+
+    async def checkpoint_dir(self, log_dir: LogDir) -> None:
+        """Writes all three checkpoints of a dir."""
+        await self._write(log_dir, layout.RECOVERY_POINTS, _recovery_points)
+        await self._write(log_dir, layout.LOG_START_OFFSETS, _log_start_offsets)
+        await self._write(log_dir, layout.HIGH_WATERMARKS, _high_watermarks)
+
+    async def write_recovery_points(self) -> None:
+        await self._write_all(layout.RECOVERY_POINTS, _recovery_points)
+
+    async def write_log_start_offsets(self) -> None:
+        await self._write_all(layout.LOG_START_OFFSETS, _log_start_offsets)
+
+    async def write_high_watermarks(self) -> None:
+        await self._write_all(layout.HIGH_WATERMARKS, _high_watermarks)
+
+    async def forget(self, log_dir: LogDir, gone: TopicPartition) -> None:
+        """Sees to it that no checkpoint speaks of a partition that was deleted: a new one may take its name."""
+        for name, offsets in (
+            (layout.RECOVERY_POINTS, _recovery_points),
+            (layout.LOG_START_OFFSETS, _log_start_offsets),
+            (layout.HIGH_WATERMARKS, _high_watermarks),
+        ):
+            if log_dir.mentions(name, gone):
+                await self._write(log_dir, name, offsets)
+
+    async def _write_all(self, name: str, offsets: Callable[[list[Log]], dict[TopicPartition, int]]) -> None:
+        for log_dir in self._manager.online_dirs:
+            await self._write(log_dir, name, offsets)
+
+    async def _write(
+        self, log_dir: LogDir, name: str, offsets: Callable[[list[Log]], dict[TopicPartition, int]]
+    ) -> None:
+        content = offsets(self._manager.logs_in(log_dir))
+        if log_dir.says(name, content):
+            return
+        try:
+            await self._manager.services.executor.run(log_dir.write_checkpoint, name, content)
+        except OSError as error:
+            log_dir.fail(f"write of {name} failed", error)
+
+
+def _recovery_points(logs: list[Log]) -> dict[TopicPartition, int]:
+    return {(log.topic, log.partition): log.recovery_point for log in logs}
+
+
+def _log_start_offsets(logs: list[Log]) -> dict[TopicPartition, int]:
+    """Only of logs that begin amid a segment: otherwise the segment's name says it."""
+    return {
+        (log.topic, log.partition): log.log_start_offset
+        for log in logs
+        if log.log_start_offset > log.segments.first.base_offset
+    }
+
+
+def _high_watermarks(logs: list[Log]) -> dict[TopicPartition, int]:
+    return {(log.topic, log.partition): log.high_watermark for log in logs}

@@ -8,6 +8,7 @@ Spark at the same time, which Spark's own resolver is not.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from jvm import maven
@@ -19,3 +20,33 @@ VERSION = maven.version(POM)
 def connector_jars() -> list[Path]:
     """The connector for Spark VERSION and what it needs beyond PySpark's own jars."""
     return sorted(maven.jars(POM).glob("*.jar"))
+
+
+SETTINGS = {
+    "spark.master": "local[2]",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    # Compile quickly, collect simply: a test's Spark lives for less than a minute.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+}
+"""What tests set, besides `spark.jars`."""
+
+
+def settings() -> dict[str, str]:
+    """SETTINGS and the connector."""
+    return SETTINGS | {"spark.jars": ",".join(map(str, connector_jars()))}
+
+
+def environment() -> dict[str, str]:
+    """What Spark needs to run Python code with this Python."""
+    return {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+
+
+def submit_command(script: Path, *arguments: str) -> list[str]:
+    """The command line that hands a program to the `spark-submit` of this Python's PySpark."""
+    options = [word for key, value in settings().items() for word in ("--conf", f"{key}={value}")]
+    return [str(Path(sys.executable).with_name("spark-submit")), *options, str(script), *arguments]

@@ -114,7 +114,7 @@ class Connection:
         response = await call.start(self._broker)
         if response is None:
             return
-        if not hasattr(response, "hurry"):
+        if not isinstance(response, Parked):
             self._owe(call.answer(response))
             if self._out_bytes > _FLUSH_BYTES:
                 await self._flush()

@@ -26,6 +26,7 @@ class Connections:
         self._open: set[Connection] = set()
         self._per_host: Counter[str] = Counter()
         self._freed = trio.Event()
+        self._none = trio.Event()
         self.configure(config)
 
     def configure(self, config: BrokerConfig) -> None:
@@ -59,6 +60,14 @@ class Connections:
         if not self._per_host[host]:
             del self._per_host[host]
         self._freed.set()
+        if not self._open:
+            self._none.set()
+
+    async def until_none(self) -> None:
+        """Waits until no connection is open."""
+        while self._open:
+            self._none = trio.Event()
+            await self._none.wait()
 
     def stop(self) -> None:
         """Asks every connection to end after the answers it owes."""
@@ -87,4 +96,3 @@ class Connections:
                     oldest = min(oldest, connection.last_active)
             # At most a tenth of the limit early or late, so that a limit lowered at run time acts soon enough.
             await trio.sleep(max(min(oldest + self._max_idle - now, self._max_idle), self._max_idle / 10, 0.01))
-

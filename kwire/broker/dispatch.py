@@ -7,12 +7,14 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from kwire.broker.context import RequestContext, RequestRefused, Session
+from kwire.broker.parked import Parked
 from kwire.broker.registry import LoadedApi
 from kwire.ports.files import Buffer, FileSlice
 from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.headers import decode_request_header, response_header
+from kwire.protocol.schema import Message
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
@@ -27,7 +29,7 @@ Parts = list[Buffer | FileSlice]
 class Call:
     """One request that was understood, and what it takes to answer it."""
 
-    __slots__ = ("_api", "context", "_correlation_id", "request")
+    __slots__ = ("_api", "_correlation_id", "context", "request")
 
     def __init__(self, api: LoadedApi, context: RequestContext, correlation_id: int, request: object) -> None:
         self._api = api
@@ -35,7 +37,7 @@ class Call:
         self._correlation_id = correlation_id
         self.request = request
 
-    async def start(self, broker: Broker) -> object:
+    async def start(self, broker: Broker) -> Message | Parked | None:
         """Runs the handler; returns a response message, a Parked one, or None where no answer is due (acks=0)."""
         try:
             return await self._api.handle(broker, self.context, self.request)
@@ -50,11 +52,11 @@ class Call:
             logger.exception("request failed api=%s version=%d", self._api.api.key.name, self.context.api_version)
             return self.failed(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
 
-    def failed(self, error: KafkaError) -> object:
+    def failed(self, error: KafkaError) -> Message:
         """The response that says of everything in the request that it failed."""
         return self._api.failed(self.request, error)
 
-    def answer(self, response: object) -> Parts:
+    def answer(self, response: Message) -> Parts:
         """The response as it goes to the stream: size, header, body."""
         version = self.context.api_version
         header = response_header(self._api.api.key, version, self._correlation_id)
@@ -84,7 +86,7 @@ def understand(broker: Broker, session: Session, frame: memoryview) -> Call:
             return Call(versions, RequestContext(0, header.client_id, session), header.correlation_id, None)
         raise RequestRefused(f"unsupported api key {key} version {version}")
     try:
-        request = codec.decode(api.request_type, version, frame[body_at:])
+        request: Message = codec.decode(api.request_type, version, frame[body_at:])
     except codec.MalformedError as error:
         raise RequestRefused(f"malformed {api.api.key.name} v{version} request: {error}") from None
     return Call(api, RequestContext(version, header.client_id, session), header.correlation_id, request)

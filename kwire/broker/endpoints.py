@@ -50,7 +50,10 @@ def advertised(
     """
     told = {}
     if config["advertised.listeners"]:
-        told = {spec.name: spec for spec in _parse("advertised.listeners", config["advertised.listeners"], _protocols(config))}
+        told = {
+            spec.name: spec
+            for spec in _parse("advertised.listeners", config["advertised.listeners"], _protocols(config))
+        }
         for name in told.keys() - {spec.name for spec in specs}:
             raise ConfigError(f"advertised.listeners names {name}, which is not one of listeners")
     endpoints = []
@@ -92,7 +95,9 @@ def _parse(key: str, value: object, protocols: Mapping[str, str]) -> tuple[Liste
             raise ConfigError(f"{key}: port {port} of {name} is not within 0 and 65535")
         protocol = protocols.get(name)
         if protocol is None:
-            raise ConfigError(f"{key}: no security protocol for listener {name}; add it to listener.security.protocol.map")
+            raise ConfigError(
+                f"{key}: no security protocol for listener {name}; add it to listener.security.protocol.map"
+            )
         if protocol != "PLAINTEXT":
             raise ConfigError(f"{key}: listener {name} wants {protocol}; this version of kwire offers PLAINTEXT only")
         if name in specs:

@@ -97,9 +97,7 @@ class FetchSession:
         self.last_used_ms = now_ms
         self.partitions: dict[PartitionKey, CachedPartition] = {}
 
-    def update(
-        self, asked: Iterable[tuple[PartitionKey, object]], forgotten: Iterable[PartitionKey] = ()
-    ) -> None:
+    def update(self, asked: Iterable[tuple[PartitionKey, object]], forgotten: Iterable[PartitionKey] = ()) -> None:
         """Adds and changes the partitions of a request, drops the forgotten ones."""
         for key, request in asked:
             cached = self.partitions.get(key)

@@ -52,7 +52,7 @@ class Reader:
     __slots__ = ("_bound", "_max_bytes", "_replica_epoch", "_replica_id")
 
     def __init__(self, max_bytes: int, *, bound: Bound, replica_id: int, replica_epoch: int) -> None:
-        """`max_bytes` bounds all partitions together; the first batch of the first partition that has one always comes."""
+        """`max_bytes` bounds all partitions together; the first batch that is found always comes."""
         self._max_bytes = max_bytes
         self._bound = bound
         self._replica_id = replica_id
@@ -127,7 +127,7 @@ class FetchWait:
     async def until_enough(self) -> None:
         """Returns when the answer is due. The caller then reads all targets anew."""
         targets = self._targets
-        watched = [target.partition for target in targets.values()]
+        watched = [target.partition for target in targets.values() if target.partition is not None]
         for partition in watched:
             partition.watch(self)
         try:

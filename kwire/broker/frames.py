@@ -48,7 +48,7 @@ class FrameReader:
             data = b"".join(self._chunks)
             self._chunks.clear()
             self._held = 0
-        frames = []
+        frames: list[memoryview] = []
         view = memoryview(data)
         position, end = 0, len(data)
         while end - position >= 4:

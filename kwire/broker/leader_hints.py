@@ -1,4 +1,4 @@
-"""Who leads now: told with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH, so that the client need not ask (KIP-951)."""
+"""Who leads now: told with NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH, which spares a question (KIP-951)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ _HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 class LeaderHints:
     """Collects, over one response, the leaders told and their addresses on the caller's listener."""
 
-    __slots__ = ("_broker", "_nodes", "_session")
+    __slots__ = ("_broker", "_nodes", "_session", "_wanted")
 
-    def __init__(self, broker: Broker, session: Session) -> None:
+    def __init__(self, broker: Broker, session: Session, *, wanted: bool) -> None:
+        """`wanted`: whether the version of the response can carry them."""
+        self._wanted = wanted
         self._broker = broker
         self._session = session
         self._nodes: dict[int, tuple[int, str, int, str | None]] | None = None
 
     def after(self, error: KafkaError, topic: str, index: int) -> tuple[int, int] | None:
         """(leader id, leader epoch) to tell with this error, or None where there is nothing to tell."""
-        if error.code not in _HINTED:
+        if not self._wanted or error.code not in _HINTED:
             return None
         image = self._broker.store.image
         partition = image.partition(topic, index)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+
+from kwire.protocol.schema import Message
 
 
-class Parked(Protocol):
+class Parked(ABC):
     """What a handler returns instead of a response when it has done all it can now and must wait.
 
     The connection sends what it already owes its client and then awaits `response()`.
     """
 
-    pipelined: bool
+    pipelined: bool = False
     """Whether the connection's next request may start meanwhile (a Produce whose append is done)."""
 
-    async def response(self) -> object:
+    @abstractmethod
+    async def response(self) -> Message:
         """Waits and returns the response message. May be cancelled (the connection died, the broker stops)."""
 
+    @abstractmethod
     def hurry(self) -> None:
         """Makes `response` return soon with what there is: the broker is stopping."""

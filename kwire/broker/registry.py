@@ -1,8 +1,8 @@
 """The APIs this broker offers, each once: ApiVersions, dispatch, the README's table and the fuzz tests derive from it.
 
-An entry names its message module (`kwire.protocol.messages.<module>`), its handler module (`kwire.broker.apis.<module>`)
-and the operation and resource it needs. Handler modules are imported on an API's first request, which keeps the start
-short. How to add an API: ARCHITECTURE.md.
+An entry names its message module (`kwire.protocol.messages.<module>`), its handler module
+(`kwire.broker.apis.<module>`), and the operation and resource it needs. Handler modules are imported on an API's first
+request, which keeps the start short. How to add an API: ARCHITECTURE.md.
 """
 
 from __future__ import annotations

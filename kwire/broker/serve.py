@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from functools import partial
 
 import trio
 
 from kwire.broker import logs
 from kwire.broker.broker import Broker, StartError
 from kwire.config.broker import BrokerConfig, ConfigError
-from kwire.ports.bundle import Ports, system_ports
+from kwire.ports.bundle import Ports
+from kwire.ports.system import system_ports
 
 logger = logging.getLogger(__name__)
 
-STOP_WITHIN_S = 4.0
+STOP_WITHIN_S = 3.0
 """After a signal, the longest that owed answers are waited for before the connections are cut and the logs closed."""
 
 
@@ -25,13 +25,29 @@ def run(config: BrokerConfig, log_level: str = "warning") -> int:
     logs.configure(log_level)
     for warning in config.warnings:
         logger.warning("%s", warning)
+    failures: list[BaseException] = []
     try:
-        trio.run(partial(_serve, config, system_ports(config)), strict_exception_groups=True)
+        trio.run(_serve, config, _ports(config))
     except* (StartError, ConfigError) as group:
-        for error in group.exceptions:
-            print(f"kwire: {error}", file=sys.stderr)
-        return 1
-    return 0
+        failures += _leaves(group)
+    for failure in failures:
+        print(f"kwire: {failure}", file=sys.stderr)
+    return 1 if failures else 0
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
+
+
+def _ports(config: BrokerConfig) -> Ports:
+    return system_ports(
+        threads=config["background.threads"],
+        send_buffer_bytes=config["socket.send.buffer.bytes"],
+        receive_buffer_bytes=config["socket.receive.buffer.bytes"],
+    )
 
 
 async def _serve(config: BrokerConfig, ports: Ports) -> None:

@@ -39,7 +39,7 @@ def leader_error(image: MetadataImage, partition: PartitionImage, listener: str)
 
 
 def missing_topic_error(name: str) -> ErrorCode:
-    """Why there is no topic of that name: INVALID_TOPIC_EXCEPTION where there could be none, else UNKNOWN_TOPIC_OR_PARTITION."""
+    """Why there is no such topic: INVALID_TOPIC_EXCEPTION for an illegal name, else UNKNOWN_TOPIC_OR_PARTITION."""
     try:
         check_name(name)
     except KafkaError as error:

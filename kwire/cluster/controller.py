@@ -37,7 +37,7 @@ class Controller:
         self._randomness = randomness
 
     async def decide(self, decision: Callable[[MetadataImage], tuple[T, Sequence[Change]]]) -> T:
-        """Commits the changes that `decision` makes of the newest image; decides anew where another commit came first."""
+        """Commits what `decision` makes of the newest image; decides anew where another commit came first."""
         while True:
             image = self._store.image
             outcome, changes = decision(image)
@@ -66,9 +66,7 @@ class Controller:
 
     async def create_partitions(self, asked: Sequence[NewPartitions], *, validate_only: bool = False) -> list[Result]:
         """A result for each topic."""
-        return await self._each(
-            lambda image: topics.create_partitions(image, asked, self._randomness), validate_only
-        )
+        return await self._each(lambda image: topics.create_partitions(image, asked, self._randomness), validate_only)
 
     async def reserve_producer_ids(self, count: int) -> int:
         """Durably reserves `count` producer ids; returns the first of them."""

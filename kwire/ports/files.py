@@ -53,6 +53,9 @@ class FileSystem(Protocol):
     def open(self, path: str, *, create: bool = False) -> File:
         """Opens for reading and writing. FileNotFoundError unless `create`."""
 
+    def absolute(self, path: str) -> str:
+        """The path from the root, as an administrator would name it."""
+
     def exists(self, path: str) -> bool: ...
 
     def file_size(self, path: str) -> int: ...

@@ -118,6 +118,9 @@ class MemoryFileSystem:
             node = self._nodes[path] = _Node(self.now_ms())
         return MemoryFile(self, path, node)
 
+    def absolute(self, path: str) -> str:
+        return path if path.startswith("/") else f"/{path}"
+
     def exists(self, path: str) -> bool:
         return path in self._nodes or path in self._dirs
 

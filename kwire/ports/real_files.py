@@ -107,6 +107,9 @@ class PosixFileSystem:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         return PosixFile(path, os.open(path, flags, 0o644))
 
+    def absolute(self, path: str) -> str:
+        return os.path.abspath(path)
+
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
 
@@ -132,8 +135,14 @@ class PosixFileSystem:
         shutil.rmtree(path)
 
     def read(self, path: str) -> bytes:
-        with open(path, "rb", buffering=0) as file:
-            return file.readall()
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # a third of the time of open(): there are thousands
+        try:
+            data = os.read(descriptor, os.fstat(descriptor).st_size + 1)
+            while part := os.read(descriptor, 1 << 20):  # it grew, or is larger than one read gives
+                data += part
+            return data
+        finally:
+            os.close(descriptor)
 
     def write_atomically(self, path: str, data: bytes) -> None:
         temporary = path + ".tmp"

@@ -10,14 +10,15 @@ import trio
 
 from kwire.broker.connection import Connection
 from kwire.broker.context import ANONYMOUS, Session
+from kwire.broker.parked import Parked
 from kwire.broker.registry import Api, LoadedApi, Needs
 from kwire.ports.clock import TrioClock
 from kwire.ports.memory_transport import MemoryNetwork
+from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.headers import RequestHeader, encode_request_header
 from kwire.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from kwire.protocol import codec
 from kwire.security.authorizer import AllowAll
 
 
@@ -48,7 +49,7 @@ class Script:
         return DescribeClusterResponse(error_code=error.code, cluster_id="")
 
 
-class Parked:
+class Waits(Parked):
     def __init__(self, name: str, *, pipelined: bool) -> None:
         self.pipelined = pipelined
         self._name = name
@@ -119,7 +120,7 @@ async def test_requests_of_one_read_are_answered_in_order(scene) -> None:
 
 
 async def test_nothing_starts_behind_a_request_that_waits(scene) -> None:
-    parked = Parked("b", pipelined=False)
+    parked = Waits("b", pipelined=False)
     scene.script.replies = [answer("a"), parked, answer("c")]
     await scene.stream.send([request(1) + request(2) + request(3)])
     assert await answers(scene.stream, 1) == [(1, "a", 0)]
@@ -130,7 +131,7 @@ async def test_nothing_starts_behind_a_request_that_waits(scene) -> None:
 
 
 async def test_what_comes_behind_a_pipelined_request_starts_but_is_answered_after_it(scene) -> None:
-    first, second = Parked("a", pipelined=True), Parked("c", pipelined=True)
+    first, second = Waits("a", pipelined=True), Waits("c", pipelined=True)
     scene.script.replies = [first, answer("b"), second, answer("d")]
     await scene.stream.send([request(1) + request(2) + request(3) + request(4)])
     await trio.testing.wait_all_tasks_blocked()
@@ -142,7 +143,7 @@ async def test_what_comes_behind_a_pipelined_request_starts_but_is_answered_afte
 
 
 async def test_a_waiting_request_stands_behind_the_pipelined_ones_before_it(scene) -> None:
-    first, second = Parked("a", pipelined=True), Parked("b", pipelined=False)
+    first, second = Waits("a", pipelined=True), Waits("b", pipelined=False)
     scene.script.replies = [first, second]
     await scene.stream.send([request(1) + request(2)])
     await trio.testing.wait_all_tasks_blocked()
@@ -186,7 +187,7 @@ async def test_a_bad_frame_closes_the_connection_after_the_answers_before_it(sce
 
 
 async def test_stopping_answers_what_waits_and_closes(scene) -> None:
-    scene.script.replies = [Parked("a", pipelined=False)]
+    scene.script.replies = [Waits("a", pipelined=False)]
     await scene.stream.send([request(1)])
     await trio.testing.wait_all_tasks_blocked()
     scene.made[0].stop()

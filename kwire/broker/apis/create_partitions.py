@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from kwire.broker.context import RequestContext
 
 
-async def handle(
-    broker: Broker, context: RequestContext, request: CreatePartitionsRequest
-) -> CreatePartitionsResponse:
+async def handle(broker: Broker, context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     asked = []
     response = CreatePartitionsResponse()
     for topic in request.topics:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kwire.broker.parked import Parked
 from kwire.cluster.partition import Partition
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.delete_records import (
@@ -95,10 +96,8 @@ class _Deletion:
         self._result.low_watermark, self._result.error_code = -1, ErrorCode.REQUEST_TIMED_OUT
 
 
-class ParkedDelete:
+class ParkedDelete(Parked):
     """Waits until the low watermarks have come to the offsets asked for, or the request's time is up."""
-
-    pipelined = False
 
     def __init__(self, response: DeleteRecordsResponse, deletions: list[_Deletion], timeout_ms: int) -> None:
         self._response = response
@@ -107,9 +106,7 @@ class ParkedDelete:
         self._done = trio.Event()
 
     def wake(self, partition: Partition) -> None:
-        self._open = [
-            deletion for deletion in self._open if deletion.partition is not partition or not deletion.done()
-        ]
+        self._open = [deletion for deletion in self._open if deletion.partition is not partition or not deletion.done()]
         if not self._open:
             self._done.set()
 

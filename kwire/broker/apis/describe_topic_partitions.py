@@ -13,11 +13,11 @@ from kwire.cluster.topics import INTERNAL_TOPICS
 from kwire.metadata.image import MetadataImage, PartitionImage, TopicImage
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.describe_topic_partitions import (
+    Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
-    ResponseCursor,
 )
 from kwire.security.authorizer import Operation, ResourceType
 
@@ -50,13 +50,13 @@ async def handle(
             response.topics.append(_missing(name, missing_topic_error(name)))
             continue
         if room <= 0:
-            response.next_cursor = ResponseCursor(topic_name=name, partition_index=0)
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
         end = min(first + room, len(topic.partitions))
         response.topics.append(_topic(image, topic, range(first, end), session))
         room -= max(end - first, 0)
         if end < len(topic.partitions):
-            response.next_cursor = ResponseCursor(topic_name=name, partition_index=end)
+            response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
         first = 0
     return response

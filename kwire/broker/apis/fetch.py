@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kwire.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, CachedPartition, FetchSession, PartitionKey
 from kwire.broker.fetching import FetchWait, Reader, Target
 from kwire.broker.leader_hints import LeaderHints
+from kwire.broker.parked import Parked
 from kwire.cluster.replica import Bound
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.fetch import (
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from kwire.broker.context import RequestContext
 
 _BY_TOPIC_ID = 13
+_HINTS = 16
 _READ_COMMITTED = 1
 
 
@@ -58,10 +60,8 @@ def failed(request: FetchRequest, error: KafkaError) -> FetchResponse:
     return response
 
 
-class ParkedFetch:
+class ParkedFetch(Parked):
     """A fetch that waits for records."""
-
-    pipelined = False
 
     def __init__(self, fetch: _Fetch, wait: FetchWait) -> None:
         self._fetch = fetch
@@ -117,9 +117,7 @@ class _Fetch:
             sessions.close(request.session_id)
             session = None
             if request.session_epoch == INITIAL_EPOCH and asked:
-                session = sessions.open(
-                    privileged=self._from_follower, by_topic_id=by_id, size=len(asked), now_ms=now
-                )
+                session = sessions.open(privileged=self._from_follower, by_topic_id=by_id, size=len(asked), now_ms=now)
             if session is None:
                 session_less = FetchSession(0, privileged=False, by_topic_id=by_id, now_ms=now)
                 session_less.update(asked)
@@ -137,13 +135,9 @@ class _Fetch:
 
     def _target(self, asked: CachedPartition) -> Target:
         broker = self._broker
-        topic = asked.topic
-        if self._by_id:
-            name = broker.store.image.topic_names.get(topic)  # type: ignore[arg-type]
-            if name is None:
-                return Target(asked, "", None, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID))
-        else:
-            name = topic  # type: ignore[assignment]
+        name = asked.topic if isinstance(asked.topic, str) else broker.store.image.topic_names.get(asked.topic)
+        if name is None:
+            return Target(asked, "", None, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID))
         if not self._from_follower and not self._context.session.allows(Operation.READ, ResourceType.TOPIC, name):
             return Target(asked, name, None, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         try:
@@ -156,7 +150,7 @@ class _Fetch:
         """What the targets' latest reads amount to."""
         session = self._session
         response = FetchResponse(session_id=session.id if session is not None else 0)
-        hints = LeaderHints(self._broker, self._context.session)
+        hints = LeaderHints(self._broker, self._context.session, wanted=self._context.api_version >= _HINTS)
         served = []
         topic_response = None
         for target in self.targets:
@@ -178,11 +172,10 @@ class _Fetch:
             if topic_response is None or asked.topic != (
                 topic_response.topic_id if self._by_id else topic_response.topic
             ):
-                topic_response = FetchableTopicResponse()
-                if self._by_id:
-                    topic_response.topic_id = asked.topic  # type: ignore[assignment]
+                if isinstance(asked.topic, str):
+                    topic_response = FetchableTopicResponse(topic=asked.topic)
                 else:
-                    topic_response.topic = asked.topic  # type: ignore[assignment]
+                    topic_response = FetchableTopicResponse(topic_id=asked.topic)
                 response.responses.append(topic_response)
             topic_response.partitions.append(data)
         if session is not None:

@@ -1,7 +1,7 @@
 """ListOffsets (key 2): offsets by time, and the special ones.
 
-v2 brought the isolation level, v4 leader epochs (KIP-320), v7 the offset of the largest timestamp (KIP-734), v8 earliest
-local (KIP-405), v9 latest tiered, v10 a time-out for tiered look-ups, v11 earliest pending upload (KIP-1023).
+v2 brought the isolation level, v4 leader epochs (KIP-320), v7 the offset of the largest timestamp (KIP-734), v8
+earliest local (KIP-405), v9 latest tiered, v10 a time-out for tiered look-ups, v11 earliest pending upload (KIP-1023).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRe
                         partition_index=partition.partition_index,
                         timestamp=found.timestamp,
                         offset=found.offset,
-                        leader_epoch=found.leader_epoch,
+                        leader_epoch=found.leader_epoch if context.api_version >= 4 else -1,
                     )
                 )
         response.topics.append(told)

@@ -28,7 +28,5 @@ async def handle(
     return ListPartitionReassignmentsResponse()
 
 
-def failed(
-    request: ListPartitionReassignmentsRequest, error: KafkaError
-) -> ListPartitionReassignmentsResponse:
+def failed(request: ListPartitionReassignmentsRequest, error: KafkaError) -> ListPartitionReassignmentsResponse:
     return ListPartitionReassignmentsResponse(error_code=error.code, error_message=error.message)

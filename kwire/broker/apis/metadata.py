@@ -1,7 +1,7 @@
 """Metadata (key 3): brokers, topics, leaders; creates missing topics where that is allowed.
 
-v4 lets the client forbid auto-creation, v7 brought leader epochs (KIP-320), v8 authorized operations (KIP-430), v10
-topic ids (KIP-516), v12 asking by topic id, v13 the error at the top (KIP-1102). v0 means "all topics" by an empty list.
+v4 lets a client forbid creation, v7 brought leader epochs (KIP-320), v8 authorized operations (KIP-430), v10 topic ids
+(KIP-516), v12 asking by topic id, v13 the error at the top (KIP-1102). v0 means "all topics" by an empty list.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ async def handle(broker: Broker, context: RequestContext, request: MetadataReque
     version, session = context.api_version, context.session
     _check(version, request)
     everything = request.topics is None or (version == 0 and not request.topics)
+    failures: dict[str, ErrorCode] = {}
     if not everything:
         failures = await _create_missing(broker, session, request)
     image = broker.store.image
@@ -42,7 +43,7 @@ async def handle(broker: Broker, context: RequestContext, request: MetadataReque
             if session.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
     else:
-        topics = [_asked(image, asked, failures, session, request, version) for asked in request.topics]
+        topics = [_asked(image, asked, failures, session, request, version) for asked in request.topics or ()]
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=other.id, host=endpoint.host, port=endpoint.port, rack=other.rack)
@@ -84,7 +85,7 @@ async def _create_missing(broker: Broker, session: Session, request: MetadataReq
     image = broker.store.image
     missing = dict.fromkeys(
         topic.name
-        for topic in request.topics
+        for topic in request.topics or ()
         if topic.name is not None
         and topic.topic_id == uuids.ZERO
         and topic.name not in image.topics
@@ -116,11 +117,11 @@ def _asked(
     version: int,
 ) -> MetadataResponseTopic:
     by_id = asked.topic_id != uuids.ZERO
-    topic = image.topic_by_id(asked.topic_id) if by_id else image.topics.get(asked.name)
+    topic = image.topic_by_id(asked.topic_id) if by_id else image.topics.get(asked.name or "")
     if by_id and (topic is None or not session.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)):
         # A topic that may not be described is, by id, as unknown as one that does not exist.
         return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id)
-    name = topic.name if topic is not None else asked.name
+    name = topic.name if topic is not None else asked.name or ""
     if not session.allows(Operation.DESCRIBE, ResourceType.TOPIC, name):
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
     if topic is None:

@@ -43,9 +43,7 @@ async def handle(
                 told.partitions.append(EpochEndOffset(error_code=error.code, partition=asked.partition))
             else:
                 told.partitions.append(
-                    EpochEndOffset(
-                        partition=asked.partition, leader_epoch=found.epoch, end_offset=found.end_offset
-                    )
+                    EpochEndOffset(partition=asked.partition, leader_epoch=found.epoch, end_offset=found.end_offset)
                 )
         response.topics.append(told)
     return response

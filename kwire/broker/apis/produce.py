@@ -13,6 +13,7 @@ import trio
 
 from kwire.broker.context import RequestRefused
 from kwire.broker.leader_hints import LeaderHints
+from kwire.broker.parked import Parked
 from kwire.cluster.waiting import ReplicationWait
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.produce import (
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from kwire.broker.context import RequestContext
     from kwire.cluster.partition import Appended, Partition
 
+_HINTS = 10
 _BY_TOPIC_ID = 13
 _ALL = -1
 
@@ -49,7 +51,7 @@ async def handle(
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if acks not in (0, 1, _ALL):
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-    hints = LeaderHints(broker, session)
+    hints = LeaderHints(broker, session, wanted=context.api_version >= _HINTS)
     response = ProduceResponse()
     appends: list[tuple[Partition, Appended]] = []
     owed: list[PartitionProduceResponse] = []
@@ -129,9 +131,7 @@ def failed(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None
 
 
 def _error(index: int, error: KafkaError) -> PartitionProduceResponse:
-    response = PartitionProduceResponse(
-        index=index, error_code=error.code, base_offset=-1, error_message=error.message
-    )
+    response = PartitionProduceResponse(index=index, error_code=error.code, base_offset=-1, error_message=error.message)
     if isinstance(error, InvalidBatch):
         response.record_errors = [
             BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=message)
@@ -148,7 +148,7 @@ def _settle(owed: list[PartitionProduceResponse], outcomes: list[ErrorCode]) -> 
             partition.base_offset = partition.log_append_time_ms = partition.log_start_offset = -1
 
 
-class ParkedProduce:
+class ParkedProduce(Parked):
     """A produce with acks=all whose batches are appended here, waiting for the rest of the ISR."""
 
     pipelined = True

@@ -1,0 +1,63 @@
+"""DescribeLogDirs (key 35): the log dirs with their sizes, and the partitions in them (KIP-113).
+
+v3 brought an error for the whole answer, v4 the size of the volume (KIP-827), v5 cordoned dirs (never so here).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from kwire.security.authorizer import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+    from kwire.broker.context import RequestContext
+    from kwire.storage.log_dir import LogDir
+
+
+async def handle(broker: Broker, context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    if not context.session.allows(Operation.DESCRIBE, ResourceType.CLUSTER):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    wanted = None
+    if request.topics is not None:
+        wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    response = DescribeLogDirsResponse()
+    for log_dir in broker.logs.dirs:
+        response.results.append(await _describe(broker, log_dir, wanted))
+    return response
+
+
+def failed(request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
+    return DescribeLogDirsResponse(error_code=error.code)
+
+
+async def _describe(broker: Broker, log_dir: LogDir, wanted: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+    path = broker.ports.files.absolute(log_dir.path)
+    if not log_dir.online:
+        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
+    try:
+        total, usable = await broker.executor.run(broker.ports.files.space, log_dir.path)
+    except OSError:
+        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
+    topics: dict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
+    for log in broker.logs.logs_in(log_dir):
+        if wanted is None or (log.topic, log.partition) in wanted:
+            lag = max(log.high_watermark - log.log_end_offset, 0)
+            topics[log.topic].append(
+                DescribeLogDirsPartition(partition_index=log.partition, partition_size=log.size, offset_lag=lag)
+            )
+    return DescribeLogDirsResult(
+        log_dir=path,
+        topics=[DescribeLogDirsTopic(name=topic, partitions=partitions) for topic, partitions in topics.items()],
+        total_bytes=total,
+        usable_bytes=usable,
+    )

@@ -1,0 +1,240 @@
+"""The broker as a whole: what it is made of, how it starts, how it stops.
+
+Start: lock the logs, open the metadata store, bind the listeners, load the logs, register, lead and follow, accept.
+Stop: accept no more, let every connection send what it owes, close the logs and then the store, each cleanly.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+
+import trio
+
+from kwire.broker import endpoints
+from kwire.broker.connection import Connection
+from kwire.broker.connections import Connections
+from kwire.broker.context import ANONYMOUS, Session
+from kwire.broker.fetch_sessions import FetchSessions
+from kwire.broker.registry import Registry
+from kwire.cluster.controller import Controller
+from kwire.cluster.replicas import ReplicaManager
+from kwire.cluster.stores.embedded import EmbeddedStore, StoreError
+from kwire.config.broker import BrokerConfig, ConfigError
+from kwire.config.topic import LogConfig, validate_topic_configs
+from kwire.coordinator.producer_ids import ProducerIds
+from kwire.metadata.changes import BrokerRegistered, Change, ControllerChanged
+from kwire.metadata.image import BrokerImage, Endpoint, MetadataImage
+from kwire.metadata.store import MetadataStore
+from kwire.ports.bundle import Ports
+from kwire.ports.files import FileSlice
+from kwire.ports.transport import Listener, Stream
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.security.authorizer import AllowAll, Authorizer
+from kwire.storage.log_dir import LogDirError
+from kwire.storage.manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+
+class StartError(Exception):
+    """The broker can't start; one line that says why and what to do."""
+
+
+class Broker:
+    """One broker. Handlers use its public attributes; `run` is its life."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        ports: Ports,
+        *,
+        store: MetadataStore | None = None,
+        authorizer: Authorizer | None = None,
+    ) -> None:
+        """`store`: where the metadata is; the embedded journal in the first log dir unless given."""
+        self._static_config = config
+        self.config = config
+        """The configuration in force, what admins set at run time included."""
+        self.id = config.broker_id
+        self.ports = ports
+        self.clock = ports.clock
+        self.executor = ports.executor
+        self.randomness = ports.randomness
+        self.registry = Registry()
+        self.authorizer = authorizer or AllowAll()
+        self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], ports.randomness.below)
+        self.connections = Connections(config, ports.clock)
+        self.logs = LogManager(ports.files, ports.executor, ports.clock, ports.randomness, config)
+        self._given_store = store
+        self._stopping = trio.Event()
+        self._stop_within = 0.0
+
+    async def run(self, *, task_status: trio.TaskStatus[tuple[Endpoint, ...]] = trio.TASK_STATUS_IGNORED) -> None:
+        """Starts, reports where each listener is bound, serves until `stop`, and closes what it opened.
+
+        Raises StartError or ConfigError where it can't start.
+        """
+        specs = endpoints.bound(self.config)
+        try:
+            cluster_id = await self.logs.lock()
+        except LogDirError as error:
+            raise StartError(str(error)) from None
+        try:
+            store = self._given_store or await self._open_store(cluster_id)
+            try:
+                self._take_over(store)
+                await self._serve(specs, task_status)
+            finally:
+                if self._given_store is None:
+                    with trio.CancelScope(shield=True):
+                        await store.close()
+        finally:
+            self.logs.unlock()
+
+    def stop(self, within: float) -> None:
+        """Begins the end: no more connections, and what waits is answered with what there is. Connections that are
+        left after `within` seconds are cut. `run` then returns."""
+        self._stop_within = within
+        self._stopping.set()
+
+    async def warm(self, part: FileSlice) -> FileSlice | bytes:
+        """The slice itself if it can be sent without waiting for the disk, else its bytes, read in a worker thread."""
+        if part.file.resident(part.position, part.size):
+            return part
+        return await self.executor.run(part.read)
+
+    # Starting
+
+    async def _open_store(self, cluster_id: str | None) -> MetadataStore:
+        ports, first = self.ports, self.logs.dirs[0]
+        if not first.online:
+            raise StartError(f"the first log dir holds the metadata and can't be used: {first.offline_reason}")
+        try:
+            return await EmbeddedStore.open(
+                ports.files, ports.executor, ports.randomness, first.path, cluster_id=cluster_id
+            )
+        except StoreError as error:
+            raise StartError(str(error)) from None
+
+    def _take_over(self, store: MetadataStore) -> None:
+        """Makes what depends on the metadata."""
+        self.store = store
+        self._configure(store.image)
+        self.controller = Controller(store, lambda: self.config, self._check_topic_configs, self.randomness)
+        self.replicas = ReplicaManager(self.config, store, self.logs, self.clock, self.ports.transport)
+
+    async def _serve(
+        self, specs: tuple[endpoints.ListenerSpec, ...], task_status: trio.TaskStatus[tuple[Endpoint, ...]]
+    ) -> None:
+        store, logs, replicas = self.store, self.logs, self.replicas
+        listeners = await self._listen(specs)
+        try:
+            try:
+                await logs.load(store.image.cluster_id, self.id, self._topic_config)
+            except LogDirError as error:
+                raise StartError(str(error)) from None
+            await self._register(specs, listeners)
+            await replicas.start(store.image)
+            store.subscribe(self._on_metadata)
+            async with trio.open_nursery() as nursery:
+                self.producer_ids = ProducerIds(self.controller.reserve_producer_ids, nursery.start_soon)
+                nursery.start_soon(logs.run)
+                nursery.start_soon(replicas.run)
+                nursery.start_soon(self.connections.reap_idle)
+                for spec, listener in listeners.items():
+                    serve_one = partial(self._serve_connection, spec.name, nursery.start_soon)
+                    nursery.start_soon(listener.serve, serve_one, self.connections.until_room)
+                task_status.started(
+                    tuple(
+                        Endpoint(spec.name, listener.host, listener.port, spec.security_protocol)
+                        for spec, listener in listeners.items()
+                    )
+                )
+                await self._stopping.wait()
+                for listener in listeners.values():
+                    listener.close()
+                self.connections.stop()
+                with trio.move_on_after(self._stop_within):
+                    await self.connections.until_none()
+                self.connections.close()
+                nursery.cancel_scope.cancel()
+        finally:
+            for listener in listeners.values():
+                listener.close()
+            with trio.CancelScope(shield=True):
+                broker = store.image.brokers.get(self.id)
+                await logs.close(broker.epoch if broker is not None else -1)
+
+    async def _listen(self, specs: tuple[endpoints.ListenerSpec, ...]) -> dict[endpoints.ListenerSpec, Listener]:
+        listeners: dict[endpoints.ListenerSpec, Listener] = {}
+        for spec in specs:
+            try:
+                listeners[spec] = await self.ports.transport.listen(
+                    spec.host, spec.port, self.config["socket.listen.backlog.size"]
+                )
+            except OSError as error:
+                for listener in listeners.values():
+                    listener.close()
+                where = f"{spec.host or '*'}:{spec.port}"
+                raise StartError(
+                    f"can't listen on {where} ({error.strerror or error}); "
+                    "choose another address with --listen HOST:PORT, or stop what uses it"
+                ) from None
+        return listeners
+
+    async def _register(
+        self, specs: tuple[endpoints.ListenerSpec, ...], listeners: Mapping[endpoints.ListenerSpec, Listener]
+    ) -> None:
+        ports = {spec.name: listener.port for spec, listener in listeners.items()}
+        told = endpoints.advertised(self.config, specs, ports, self.ports.host_name)
+        before = self.store.image.brokers.get(self.id)
+        epoch = 1 if before is None else before.epoch + 1
+        changes: list[Change] = [BrokerRegistered(BrokerImage(self.id, epoch, told, self.config["broker.rack"]))]
+        if self.store.image.controller_id != self.id and self._given_store is None:
+            changes.append(ControllerChanged(self.id))
+        await self.store.commit(changes)
+
+    # Metadata and configuration
+
+    async def _on_metadata(self, before: MetadataImage, after: MetadataImage) -> None:
+        if before.configs is not after.configs:
+            self._configure(after)
+            self.connections.configure(self.config)
+            self.logs.config = self.config
+            self.replicas.reconfigure(self.config)
+        await self.replicas.apply(before, after)
+
+    def _configure(self, image: MetadataImage) -> None:
+        """Takes over what admins set at run time."""
+        try:
+            self.config = self._static_config.with_dynamic(
+                image.config("broker", str(self.id)), image.config("broker", "")
+            )
+        except ConfigError as error:
+            logger.error("dynamic configuration ignored reason=%r", str(error))
+
+    def _topic_config(self, topic: str) -> LogConfig:
+        return LogConfig.of(self.config, self.store.image.config("topic", topic))
+
+    def _check_topic_configs(self, configs: Mapping[str, str]) -> None:
+        try:
+            validate_topic_configs(configs, self.config)
+        except ConfigError as error:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+    # Connections
+
+    async def _serve_connection(self, listener: str, spawn: Callable[..., None], stream: Stream) -> None:
+        host = stream.peer_host
+        if not self.connections.admits(host):
+            logger.warning("connection refused client=%s reason='max.connections.per.ip'", host)
+            return
+        session = Session(listener, ANONYMOUS, host, f"{host}:{stream.peer_port}", self.authorizer)
+        connection = Connection(self, stream, session)
+        self.connections.add(connection, host)
+        try:
+            await connection.run(spawn)
+        finally:
+            self.connections.remove(connection, host)

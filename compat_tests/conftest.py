@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -113,20 +114,26 @@ def settled(against: ExternalBroker | None) -> Callable[[Callable[[], T]], T]:
 @pytest.fixture
 def kwire_topic_factory(
     request: pytest.FixtureRequest, against: ExternalBroker | None, settled: Callable[[Callable[[], T]], T]
-) -> Any:
-    """The plugin's factory; with another broker it waits until the topic that was promised is there."""
+) -> Iterator[Any]:
+    """The plugin's factory; with another broker it waits for the topic that was promised, and deletes it afterwards."""
     factory: TopicFactory = request.getfixturevalue("kwire_topic_factory")
     if against is None:
-        return factory
+        yield factory
+        return
+    from compat_tests.confluent.driver import ConfluentAdmin
+
+    admin = ConfluentAdmin(against.bootstrap)
+    created: list[str] = []
 
     def create(**options: Any) -> str:
-        from compat_tests.confluent.driver import ConfluentAdmin
+        created.append(factory(**options))
+        settled(lambda: admin.describe_topic(created[-1]))
+        return created[-1]
 
-        name = factory(**options)
-        settled(lambda: ConfluentAdmin(against.bootstrap).describe_topic(name))
-        return name
-
-    return create
+    yield create
+    for name in created:
+        with suppress(Refused):
+            admin.delete_topic(name)
 
 
 @pytest.fixture

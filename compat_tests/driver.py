@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 from kwire.protocol.errors import ErrorCode
 
@@ -52,6 +52,19 @@ class Received:
     offset: int
     log_append_time: bool
 
+    @classmethod
+    def of(cls, record: Any) -> Received:
+        """Of a ConsumerRecord, whose parts kafka-python and aiokafka name alike."""
+        return cls(
+            key=record.key,
+            value=record.value,
+            headers=tuple(record.headers),
+            timestamp=record.timestamp,
+            partition=record.partition,
+            offset=record.offset,
+            log_append_time=record.timestamp_type == 1,
+        )
+
 
 class Bounds(NamedTuple):
     """The first offset of a partition and the one after its last."""
@@ -76,43 +89,63 @@ class Setting:
     overridden: bool
 
 
+@dataclass(frozen=True)
+class Sending:
+    """How to produce; `largest` raises the client's limit on a request to that many bytes."""
+
+    compression: str = "none"
+    acks: Acks = "all"
+    idempotent: bool = False
+    largest: int | None = None
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to consume: the first offset of each partition, and where to go on from when an offset does not exist."""
+
+    starts: Mapping[int, int]
+    reset: Reset = "none"
+    largest: int | None = None
+    timeout: float = TIMEOUT
+
+
+@dataclass(frozen=True)
+class NewTopic:
+    """A topic to create; `assignment` has the replicas of each partition, and then the two numbers do not count."""
+
+    name: str
+    partitions: int = 1
+    replication_factor: int = 1
+    configs: Mapping[str, str] = field(default_factory=dict)
+    assignment: Sequence[Sequence[int]] | None = None
+    validate_only: bool = False
+
+
 class Driver(ABC):
     """Producing, consuming and looking up offsets."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
 
-    @abstractmethod
-    def produce(
-        self,
-        topic: str,
-        records: Sequence[Record],
-        *,
-        compression: str = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
-        largest: int | None = None,
-    ) -> list[int]:
-        """Produces in order and returns the offset of each record (-1 where the client learns none, as with acks 0).
+    def produce(self, topic: str, records: Sequence[Record], **options: Any) -> list[int]:
+        """Produces in order, the options being those of Sending; returns the offset of each record.
 
-        `largest` raises the client's limit on a request to that many bytes. Raises Refused.
+        An offset is -1 where the client learns none, as with acks 0. Raises Refused.
         """
+        return self._produce(topic, records, Sending(**options))
+
+    def consume(self, topic: str, count: int, *, start: int | Mapping[int, int] = 0, **options: Any) -> list[Received]:
+        """The next `count` records from an offset of partition 0, or from one of each; fewer after a time-out.
+
+        The options are those of Reading. Raises Refused where an offset does not exist and `reset` is "none".
+        """
+        return self._consume(topic, count, Reading({0: start} if isinstance(start, int) else start, **options))
 
     @abstractmethod
-    def consume(
-        self,
-        topic: str,
-        count: int,
-        *,
-        start: int | Mapping[int, int] = 0,
-        reset: Reset = "none",
-        largest: int | None = None,
-        timeout: float = TIMEOUT,
-    ) -> list[Received]:
-        """The next `count` records from an offset of partition 0, or from one of each partition; fewer after `timeout`.
+    def _produce(self, topic: str, records: Sequence[Record], how: Sending) -> list[int]: ...
 
-        `reset` is where to go on from when an offset does not exist: "none" raises Refused.
-        """
+    @abstractmethod
+    def _consume(self, topic: str, count: int, how: Reading) -> list[Received]: ...
 
     @abstractmethod
     def bounds(self, topic: str, partition: int = 0) -> Bounds:
@@ -126,17 +159,12 @@ class Driver(ABC):
 class Admin(ABC):
     """Administration of topics and of their configs. Every method raises Refused where the broker does."""
 
+    def create_topic(self, name: str, **options: Any) -> None:
+        """The options are those of NewTopic."""
+        self._create_topic(NewTopic(name, **options))
+
     @abstractmethod
-    def create_topic(
-        self,
-        name: str,
-        *,
-        partitions: int = 1,
-        replication_factor: int = 1,
-        configs: Mapping[str, str] | None = None,
-        assignment: Sequence[Sequence[int]] | None = None,
-        validate_only: bool = False,
-    ) -> None: ...
+    def _create_topic(self, topic: NewTopic) -> None: ...
 
     @abstractmethod
     def delete_topic(self, name: str) -> None: ...

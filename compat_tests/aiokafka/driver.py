@@ -8,21 +8,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition, admin
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, KafkaTimeoutError, NoOffsetForPartitionError, OffsetOutOfRangeError
 
 from compat_tests.driver import (
-    TIMEOUT,
-    Acks,
     Admin,
     Bounds,
     Driver,
+    NewTopic,
+    Reading,
     Received,
     Record,
     Refused,
-    Reset,
+    Sending,
     Setting,
     TopicLayout,
 )
@@ -49,24 +49,15 @@ async def refusals() -> AsyncIterator[None]:
 
 
 class AiokafkaDriver(Driver):
-    def produce(
-        self,
-        topic: str,
-        records: Sequence[Record],
-        *,
-        compression: str = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
-        largest: int | None = None,
-    ) -> list[int]:
-        limits = {} if largest is None else {"max_request_size": largest, "max_batch_size": largest}
+    def _produce(self, topic: str, records: Sequence[Record], how: Sending) -> list[int]:
+        limits = {} if how.largest is None else {"max_request_size": how.largest, "max_batch_size": how.largest}
 
         async def run() -> list[int]:
             producer = AIOKafkaProducer(
                 bootstrap_servers=self.bootstrap,
-                compression_type=None if compression == "none" else compression,
-                acks=acks if acks == "all" else int(acks),
-                enable_idempotence=idempotent,
+                compression_type=None if how.compression == "none" else how.compression,
+                acks=how.acks if how.acks == "all" else int(how.acks),
+                enable_idempotence=how.idempotent,
                 linger_ms=5,
                 request_timeout_ms=5000,
                 **limits,
@@ -88,42 +79,21 @@ class AiokafkaDriver(Driver):
 
         return asyncio.run(run())
 
-    def consume(
-        self,
-        topic: str,
-        count: int,
-        *,
-        start: int | Mapping[int, int] = 0,
-        reset: Reset = "none",
-        largest: int | None = None,
-        timeout: float = TIMEOUT,
-    ) -> list[Received]:
-        limits = {} if largest is None else {"max_partition_fetch_bytes": largest}
-        starts = {0: start} if isinstance(start, int) else start
-        deadline = time.monotonic() + timeout
+    def _consume(self, topic: str, count: int, how: Reading) -> list[Received]:
+        limits = {} if how.largest is None else {"max_partition_fetch_bytes": how.largest}
+        deadline = time.monotonic() + how.timeout
 
         async def run(consumer: AIOKafkaConsumer) -> list[Received]:
             received: list[Received] = []
-            consumer.assign([TopicPartition(topic, partition) for partition in starts])
-            for partition, offset in starts.items():
+            consumer.assign([TopicPartition(topic, partition) for partition in how.starts])
+            for partition, offset in how.starts.items():
                 consumer.seek(TopicPartition(topic, partition), offset)
             while len(received) < count and time.monotonic() < deadline:
                 for records in (await consumer.getmany(timeout_ms=200)).values():
-                    received += [
-                        Received(
-                            key=record.key,
-                            value=record.value,
-                            headers=tuple(record.headers),
-                            timestamp=record.timestamp,
-                            partition=record.partition,
-                            offset=record.offset,
-                            log_append_time=record.timestamp_type == 1,
-                        )
-                        for record in records
-                    ]
+                    received += map(Received.of, records)
             return received[:count]
 
-        return self._with_consumer(run, auto_offset_reset=reset, **limits)
+        return self._with_consumer(run, auto_offset_reset=how.reset, **limits)
 
     def bounds(self, topic: str, partition: int = 0) -> Bounds:
         where = TopicPartition(topic, partition)
@@ -170,22 +140,13 @@ class AiokafkaAdmin(Admin):
 
         return asyncio.run(run())
 
-    def create_topic(
-        self,
-        name: str,
-        *,
-        partitions: int = 1,
-        replication_factor: int = 1,
-        configs: Mapping[str, str] | None = None,
-        assignment: Sequence[Sequence[int]] | None = None,
-        validate_only: bool = False,
-    ) -> None:
-        if assignment is None:
-            topic = NewTopic(name, partitions, replication_factor, topic_configs=dict(configs or {}))
+    def _create_topic(self, topic: NewTopic) -> None:
+        if topic.assignment is None:
+            numbers, replicas = (topic.partitions, topic.replication_factor), None
         else:
-            replicas = {index: list(brokers) for index, brokers in enumerate(assignment)}
-            topic = NewTopic(name, -1, -1, replica_assignments=replicas, topic_configs=dict(configs or {}))
-        answer = self._call(lambda client: client.create_topics([topic], validate_only=validate_only))
+            numbers, replicas = (-1, -1), dict(enumerate(map(list, topic.assignment)))
+        new = admin.NewTopic(topic.name, *numbers, replica_assignments=replicas, topic_configs=dict(topic.configs))
+        answer = self._call(lambda client: client.create_topics([new], validate_only=topic.validate_only))
         _check(*answer.topic_errors[0][1:])
 
     def delete_topic(self, name: str) -> None:

@@ -18,6 +18,7 @@ from confluent_kafka import (
     Producer,
     TopicCollection,
     TopicPartition,
+    admin,
 )
 from confluent_kafka.admin import (
     AdminClient,
@@ -26,21 +27,21 @@ from confluent_kafka.admin import (
     ConfigResource,
     ConfigSource,
     NewPartitions,
-    NewTopic,
     OffsetSpec,
 )
 
 from compat_tests.driver import (
     TIMEOUT,
-    Acks,
     Admin,
     Bounds,
     Driver,
     IncrementalAdmin,
+    NewTopic,
+    Reading,
     Received,
     Record,
     Refused,
-    Reset,
+    Sending,
     Setting,
     TopicLayout,
 )
@@ -74,24 +75,15 @@ def refusals() -> Iterator[None]:
 
 
 class ConfluentDriver(Driver):
-    def produce(
-        self,
-        topic: str,
-        records: Sequence[Record],
-        *,
-        compression: str = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
-        largest: int | None = None,
-    ) -> list[int]:
+    def _produce(self, topic: str, records: Sequence[Record], how: Sending) -> list[int]:
         producer = Producer(
             {
                 "bootstrap.servers": self.bootstrap,
-                "compression.type": compression,
-                "acks": acks,
-                "enable.idempotence": idempotent,
+                "compression.type": how.compression,
+                "acks": how.acks,
+                "enable.idempotence": how.idempotent,
                 "message.timeout.ms": int(TIMEOUT * 1000),
-                **({} if largest is None else {"message.max.bytes": largest}),
+                **({} if how.largest is None else {"message.max.bytes": how.largest}),
             }
         )
         offsets: dict[int, int] = {}
@@ -118,23 +110,13 @@ class ConfluentDriver(Driver):
             raise refused(errors[0])
         return [offsets[index] for index in range(len(records))]
 
-    def consume(
-        self,
-        topic: str,
-        count: int,
-        *,
-        start: int | Mapping[int, int] = 0,
-        reset: Reset = "none",
-        largest: int | None = None,
-        timeout: float = TIMEOUT,
-    ) -> list[Received]:
-        limits = {} if largest is None else {"max.partition.fetch.bytes": largest, "fetch.message.max.bytes": largest}
-        options = {"auto.offset.reset": "error" if reset == "none" else reset, **limits}
-        starts = {0: start} if isinstance(start, int) else start
+    def _consume(self, topic: str, count: int, how: Reading) -> list[Received]:
+        limits = {} if how.largest is None else {"max.partition.fetch.bytes": how.largest}
+        options = {"auto.offset.reset": "error" if how.reset == "none" else how.reset, **limits}
         received: list[Received] = []
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + how.timeout
         with closing(self._consumer(**options)) as consumer, refusals():
-            consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in starts.items()])
+            consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in how.starts.items()])
             while len(received) < count and (left := deadline - time.monotonic()) > 0:
                 for message in consumer.consume(min(count - len(received), 1000), min(left, 0.2)):
                     if message.error():
@@ -174,22 +156,14 @@ class ConfluentAdmin(Admin, IncrementalAdmin):
     def __init__(self, bootstrap: str) -> None:
         self._client = AdminClient({"bootstrap.servers": bootstrap})
 
-    def create_topic(
-        self,
-        name: str,
-        *,
-        partitions: int = 1,
-        replication_factor: int = 1,
-        configs: Mapping[str, str] | None = None,
-        assignment: Sequence[Sequence[int]] | None = None,
-        validate_only: bool = False,
-    ) -> None:
-        if assignment is None:
-            topic = NewTopic(name, partitions, replication_factor, config=dict(configs or {}))
+    def _create_topic(self, topic: NewTopic) -> None:
+        config = dict(topic.configs)
+        if topic.assignment is None:
+            new = admin.NewTopic(topic.name, topic.partitions, topic.replication_factor, config=config)
         else:
-            replicas = [list(brokers) for brokers in assignment]
-            topic = NewTopic(name, len(replicas), replica_assignment=replicas, config=dict(configs or {}))
-        _only(self._client.create_topics([topic], validate_only=validate_only))
+            replicas = [list(brokers) for brokers in topic.assignment]
+            new = admin.NewTopic(topic.name, len(replicas), replica_assignment=replicas, config=config)
+        _only(self._client.create_topics([new], validate_only=topic.validate_only))
 
     def delete_topic(self, name: str) -> None:
         _only(self._client.delete_topics([name]))

@@ -13,15 +13,16 @@ from kafka.errors import BrokerResponseError, KafkaTimeoutError
 
 from compat_tests.driver import (
     TIMEOUT,
-    Acks,
     Admin,
     Bounds,
     Driver,
     IncrementalAdmin,
+    NewTopic,
+    Reading,
     Received,
     Record,
     Refused,
-    Reset,
+    Sending,
     Setting,
     TopicLayout,
 )
@@ -40,22 +41,13 @@ def refusals() -> Iterator[None]:
 
 
 class KafkaPythonDriver(Driver):
-    def produce(
-        self,
-        topic: str,
-        records: Sequence[Record],
-        *,
-        compression: str = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
-        largest: int | None = None,
-    ) -> list[int]:
-        limits = {} if largest is None else {"max_request_size": largest}
+    def _produce(self, topic: str, records: Sequence[Record], how: Sending) -> list[int]:
+        limits = {} if how.largest is None else {"max_request_size": how.largest}
         producer = KafkaProducer(
             bootstrap_servers=self.bootstrap,
-            compression_type=None if compression == "none" else compression,
-            acks=acks if acks == "all" else int(acks),
-            enable_idempotence=idempotent,
+            compression_type=None if how.compression == "none" else how.compression,
+            acks=how.acks if how.acks == "all" else int(how.acks),
+            enable_idempotence=how.idempotent,
             linger_ms=5,
             max_block_ms=5000,
             **limits,
@@ -75,38 +67,17 @@ class KafkaPythonDriver(Driver):
             producer.flush(TIMEOUT)
             return [future.get(TIMEOUT).offset for future in sent]
 
-    def consume(
-        self,
-        topic: str,
-        count: int,
-        *,
-        start: int | Mapping[int, int] = 0,
-        reset: Reset = "none",
-        largest: int | None = None,
-        timeout: float = TIMEOUT,
-    ) -> list[Received]:
-        limits = {} if largest is None else {"max_partition_fetch_bytes": largest}
-        starts = {0: start} if isinstance(start, int) else start
+    def _consume(self, topic: str, count: int, how: Reading) -> list[Received]:
+        limits = {} if how.largest is None else {"max_partition_fetch_bytes": how.largest}
         received: list[Received] = []
-        deadline = time.monotonic() + timeout
-        with closing(self._consumer(auto_offset_reset=reset, **limits)) as consumer, refusals():
-            consumer.assign([TopicPartition(topic, partition) for partition in starts])
-            for partition, offset in starts.items():
+        deadline = time.monotonic() + how.timeout
+        with closing(self._consumer(auto_offset_reset=how.reset, **limits)) as consumer, refusals():
+            consumer.assign([TopicPartition(topic, partition) for partition in how.starts])
+            for partition, offset in how.starts.items():
                 consumer.seek(TopicPartition(topic, partition), offset)
             while len(received) < count and time.monotonic() < deadline:
                 for records in consumer.poll(timeout_ms=200).values():
-                    received += [
-                        Received(
-                            key=record.key,
-                            value=record.value,
-                            headers=tuple(record.headers),
-                            timestamp=record.timestamp,
-                            partition=record.partition,
-                            offset=record.offset,
-                            log_append_time=record.timestamp_type == 1,
-                        )
-                        for record in records
-                    ]
+                    received += map(Received.of, records)
         return received[:count]
 
     def bounds(self, topic: str, partition: int = 0) -> Bounds:
@@ -133,23 +104,14 @@ class KafkaPythonAdmin(Admin, IncrementalAdmin):
         with closing(KafkaAdminClient(bootstrap_servers=self.bootstrap)) as client, refusals():
             yield client
 
-    def create_topic(
-        self,
-        name: str,
-        *,
-        partitions: int = 1,
-        replication_factor: int = 1,
-        configs: Mapping[str, str] | None = None,
-        assignment: Sequence[Sequence[int]] | None = None,
-        validate_only: bool = False,
-    ) -> None:
-        topic: dict[str, Any] = {"configs": dict(configs or {})}
-        if assignment is None:
-            topic |= {"num_partitions": partitions, "replication_factor": replication_factor}
+    def _create_topic(self, topic: NewTopic) -> None:
+        options: dict[str, Any] = {"configs": dict(topic.configs)}
+        if topic.assignment is None:
+            options |= {"num_partitions": topic.partitions, "replication_factor": topic.replication_factor}
         else:
-            topic["assignments"] = dict(enumerate(assignment))
+            options["assignments"] = dict(enumerate(topic.assignment))
         with self._client() as client:
-            client.create_topics({name: topic}, validate_only=validate_only)
+            client.create_topics({topic.name: options}, validate_only=topic.validate_only)
 
     def delete_topic(self, name: str) -> None:
         with self._client() as client:

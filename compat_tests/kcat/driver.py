@@ -7,10 +7,10 @@ import json
 import re
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from compat_tests.driver import TIMEOUT, Acks, Bounds, Driver, Received, Record, Refused, Reset
+from compat_tests.driver import TIMEOUT, Bounds, Driver, Reading, Received, Record, Refused, Sending
 from kwire.protocol.errors import ErrorCode
 
 KEY_MARK, END_MARK = "\x01", "\x02"
@@ -24,28 +24,20 @@ class KcatDriver(Driver):
         super().__init__(bootstrap)
         self._program = program
 
-    def produce(
-        self,
-        topic: str,
-        records: Sequence[Record],
-        *,
-        compression: str = "none",
-        acks: Acks = "all",
-        idempotent: bool = False,
-        largest: int | None = None,
-    ) -> list[int]:
-        options = ["-z", compression, "-X", f"acks={acks}", "-X", f"enable.idempotence={str(idempotent).lower()}"]
-        if largest is not None:
-            options += ["-X", f"message.max.bytes={largest}"]
+    def _produce(self, topic: str, records: Sequence[Record], how: Sending) -> list[int]:
+        options = ["-z", how.compression, "-X", f"acks={how.acks}"]
+        options += ["-X", f"enable.idempotence={str(how.idempotent).lower()}"]
+        if how.largest is not None:
+            options += ["-X", f"message.max.bytes={how.largest}"]
         offsets: list[int] = []
         # One run takes one set of headers and one partition for all that it produces.
         for (headers, partition), group in itertools.groupby(records, lambda r: (r.headers, r.partition)):
             marks = [mark for key, value in headers for mark in ("-H", f"{key}={(value or b'').decode()}")]
             where = ["-P", "-t", topic, "-p", str(partition)]
-            offsets += self._produce([*where, *options, *marks], list(group))
+            offsets += self._produce_run([*where, *options, *marks], list(group))
         return offsets
 
-    def _produce(self, arguments: list[str], records: list[Record]) -> list[int]:
+    def _produce_run(self, arguments: list[str], records: list[Record]) -> list[int]:
         with tempfile.TemporaryDirectory() as folder:
             if len(records) == 1 and records[0].key is None and records[0].value:
                 # A whole file is one message, whatever it contains.
@@ -61,27 +53,23 @@ class KcatDriver(Driver):
             log = self.run(*arguments, "-vvv", input=text).stderr
         return [int(offset) for offset in re.findall(r"delivered to partition \d+ \(offset (-?\d+)\)", log)]
 
-    def consume(
-        self,
-        topic: str,
-        count: int,
-        *,
-        start: int | Mapping[int, int] = 0,
-        reset: Reset = "none",
-        largest: int | None = None,
-        timeout: float = TIMEOUT,
-    ) -> list[Received]:
-        limits = [] if largest is None else ["-X", f"fetch.message.max.bytes={largest}"]
-        starts = {0: start} if isinstance(start, int) else start
-        options = ["-J", "-u", "-X", f"topic.auto.offset.reset={'error' if reset == 'none' else reset}", *limits]
-        if len(starts) == 1:
-            ((partition, offset),) = starts.items()
+    def _consume(self, topic: str, count: int, how: Reading) -> list[Received]:
+        limits = [] if how.largest is None else ["-X", f"fetch.message.max.bytes={how.largest}"]
+        options = [
+            "-J",
+            "-u",
+            "-X",
+            f"topic.auto.offset.reset={'error' if how.reset == 'none' else how.reset}",
+            *limits,
+        ]
+        if len(how.starts) == 1:
+            ((partition, offset),) = how.starts.items()
             where = ["-p", str(partition), "-o", str(offset)]
-        elif set(starts.values()) == {0}:
+        elif set(how.starts.values()) == {0}:
             where = ["-o", "beginning"]
         else:
             raise ValueError("kcat starts at one offset in one partition, or at the beginning of all")
-        lines = self.run("-C", "-t", topic, *where, "-c", str(count), *options, timeout=timeout).stdout.splitlines()
+        lines = self.run("-C", "-t", topic, *where, "-c", str(count), *options, timeout=how.timeout).stdout.splitlines()
         return [_received(json.loads(line)) for line in lines]
 
     def bounds(self, topic: str, partition: int = 0) -> Bounds:

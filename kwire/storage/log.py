@@ -15,8 +15,6 @@ runs in worker threads on what it was given, and its result is taken over on the
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from typing import NamedTuple
 
 from kwire.config.topic import LogConfig
@@ -25,7 +23,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import read_end_txn_marker
 from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader, crc_matches, iter_batches
-from kwire.storage import checkpoints, layout, reading, retention, timestamps, truncating
+from kwire.storage import flushing, layout, reading, retention, timestamps, truncating
 from kwire.storage.log_dir import LogDir
 from kwire.storage.offset_index import MAX_RELATIVE_OFFSET
 from kwire.storage.producer_entry import BatchMetadata
@@ -35,6 +33,7 @@ from kwire.storage.record_walk import PendingWalk
 from kwire.storage.recovery import LoadedLog
 from kwire.storage.segment import Appended, Segment
 from kwire.storage.services import StorageServices
+from kwire.storage.sparse_index import CorruptIndex
 from kwire.storage.timestamps import FoundOffset
 from kwire.storage.transaction_index import AbortedTransaction
 from kwire.storage.validated import Origin, ValidatedBatches
@@ -79,7 +78,6 @@ class Log:
 
     __slots__ = (
         "_high_watermark",
-        "_names_changed",
         "config",
         "dir",
         "epochs",
@@ -87,6 +85,7 @@ class Log:
         "log_dir",
         "log_end_offset",
         "log_start_offset",
+        "names_changed",
         "partition",
         "producer_state",
         "recovery_point",
@@ -124,7 +123,8 @@ class Log:
         self.version = 0
         """Counts truncations: work begun before one must not be taken over after it."""
         self.last_flush_ms = services.clock.wall_ms()
-        self._names_changed = True
+        self.names_changed = True
+        """Whether files were made in the folder since it was last synced."""
 
     def __repr__(self) -> str:
         return f"Log({self.dir}, {self.log_start_offset}..{self.log_end_offset})"
@@ -362,12 +362,13 @@ class Log:
             raise self.log_dir.fail(f"roll of {self.name} failed", error) from error
 
     def _roll(self, base_offset: int) -> Segment:
-        self.segments.active.seal()
+        sealed = self.segments.active
+        sealed.seal(sealed.file)
         segment = self.new_segment(base_offset)
         self.segments.add(segment)
         self.producer_state.end_offset = base_offset
         self.producer_state.take_snapshot(sync=False)
-        work, done = self._flush_work(base_offset)
+        work, done = flushing.flush_up_to(self, base_offset)
         self.services.chores.later(0, self.log_dir, work, done)
         return segment
 
@@ -375,7 +376,7 @@ class Log:
         """Creates the files of an empty segment; the caller adds it."""
         config = self.config
         jitter = min(config.segment_jitter_ms, config.segment_ms)
-        self._names_changed = True
+        self.names_changed = True
         return Segment.create(
             self.services.files,
             self.services.open_files,
@@ -393,70 +394,26 @@ class Log:
         """Brings everything appended so far onto the disk."""
         self.log_dir.check_online()
         try:
-            work, done = self._flush_work(self.log_end_offset)
+            work, done = flushing.flush_up_to(self, self.log_end_offset)
             await self.services.executor.run(work)
         except OSError as error:
             raise self.log_dir.fail(f"flush of {self.name} failed", error) from error
         done()
 
-    def _flush_work(self, offset: int) -> tuple[Callable[[], None], Callable[[], None]]:
-        """What brings the log up to `offset` onto the disk: for a worker thread, and for the event loop after it."""
-        segments = [
-            segment for segment in self.segments.from_offset(self.recovery_point) if segment.base_offset < offset
-        ]
-        for segment in segments:
-            segment.persist_indexes()
-        opened = [segment.file for segment in segments]
-        indexes = [
-            segment.path(suffix)
-            for segment in segments
-            if segment is not self.segments.active
-            for suffix in (layout.OFFSET_INDEX, layout.TIME_INDEX)
-        ]
-        epochs = checkpoints.encode_epochs(self.epochs.entries()) if self.epochs.dirty else None
-        self.epochs.dirty = False
-        folder = self.dir if self._names_changed else None
-        self._names_changed = False
-        version = self.version
-        files = self.services.files
-
-        def work() -> None:
-            for file in opened:
-                file.sync()
-            with suppress(FileNotFoundError):  # the partition or the segment was deleted meanwhile
-                for path in indexes:
-                    files.open(path).sync()
-                if epochs is not None:
-                    files.write_atomically(f"{self.dir}/{layout.LEADER_EPOCHS}", epochs)
-                if folder is not None:
-                    files.sync_dir(folder)
-
-        def done() -> None:
-            self.last_flush_ms = self.services.clock.wall_ms()
-            if version == self.version:
-                self.recovery_point = max(self.recovery_point, offset)
-
-        return work, done
-
     async def close(self) -> None:
         """Brings everything onto the disk, with a snapshot of the producers, and lets go of the files."""
-        if self.log_dir.online:
-            if self.log_end_offset > self.recovery_point or self.epochs.dirty:
-                await self.flush()
-            try:
-                await self.services.executor.run(self._close_files)
-            except OSError as error:
-                raise self.log_dir.fail(f"close of {self.name} failed", error) from error
-        self.forget_files()
-
-    def _close_files(self) -> None:
-        self.producer_state.take_snapshot(sync=False)
-        self.segments.active.seal()
+        await flushing.close(self)
 
     def forget_files(self) -> None:
         """Lets go of all open files: the log is closed, deleted, or its dir offline."""
         for segment in self.segments:
             segment.forget_open()
+
+    def move_to(self, folder: str) -> None:
+        """The partition's folder is being renamed: what is still under way goes on in it."""
+        self.dir = self.producer_state.directory = folder
+        for segment in self.segments:
+            segment.dir = folder
 
     # Reading
 
@@ -487,6 +444,8 @@ class Log:
             return reading.aborted(self, offset, found)
         except OSError as error:
             raise self.log_dir.fail(f"read of {self.name} failed", error) from error
+        except CorruptIndex as error:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.dir}: {error}") from error
 
     async def offset_for_timestamp(self, timestamp: int) -> FoundOffset | None:
         """The first record whose time (ms) is `timestamp` or later; None where all are older."""

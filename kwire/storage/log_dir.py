@@ -153,6 +153,12 @@ class LogDir:
         """Whether the checkpoint speaks of a partition. For the event loop."""
         return partition in self._content.get(name, ())
 
+    def lower_checkpoint(self, name: str, partition: TopicPartition, offset: int) -> None:
+        """Sees to it that the checkpoint says no more than `offset` of a partition."""
+        known = self._content.get(name, {})
+        if known.get(partition, 0) > offset:
+            self.write_checkpoint(name, {**known, partition: offset})
+
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         self.files.write_atomically(self.file(name), checkpoints.encode_offsets(offsets))
         self._content[name] = offsets

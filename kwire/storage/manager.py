@@ -14,6 +14,7 @@ tells whoever leads or follows them, and the other dirs go on.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
@@ -261,29 +262,49 @@ class LogManager:
                 return log_dir
         if not online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "All log dirs are offline")
-        counts = dict.fromkeys(map(id, online), 0)
-        for log in self.logs.values():
-            if id(log.log_dir) in counts:
-                counts[id(log.log_dir)] += 1
-        return min(online, key=lambda log_dir: counts[id(log_dir)])
+        if len(online) == 1:
+            return online[0]
+        counts = Counter(log.log_dir.path for log in self.logs.values())
+        return min(online, key=lambda log_dir: counts[log_dir.path])
 
     async def delete(self, topic: str, partition: int) -> bool:
         """Takes a partition's log out of sight; its files go after file.delete.delay.ms.
 
         Whether there was one. A name that is created again begins anew. Raises KAFKA_STORAGE_ERROR.
         """
-        log = self.logs.pop((topic, partition), None)
+        log = self.logs.get((topic, partition))
         if log is None:
             return False
-        log_dir = log.log_dir
-        log.forget_files()
-        if log_dir.online:
-            unique = self.services.randomness.uuid()
-            renamed = log_dir.file(layout.renamed_dir_name(topic, partition, unique, layout.DELETE_DIR))
-            await self._guarded(log_dir, self.services.files.rename, log.dir, renamed)
-            await self._upkeep.forget(log_dir, (topic, partition))
-            self._remove_later(log_dir, renamed, log.config.file_delete_delay_ms)
+        renamed = await self._take_away(log, layout.DELETE_DIR)
+        if renamed is not None:
+            self._remove_later(log.log_dir, renamed, log.config.file_delete_delay_ms)
         return True
+
+    async def set_aside(self, topic: str, partition: int) -> bool:
+        """Takes the log of a partition that nobody knows any more out of sight; its files stay, in a `-stray` folder.
+
+        Whether there was one. Raises KAFKA_STORAGE_ERROR.
+        """
+        log = self.logs.get((topic, partition))
+        if log is None:
+            return False
+        await self._take_away(log, layout.STRAY_DIR)
+        return True
+
+    async def _take_away(self, log: Log, suffix: str) -> str | None:
+        """Renames a log's folder; returns the new path, None where the log dir is offline."""
+        log_dir = log.log_dir
+        del self.logs[log.topic, log.partition]
+        log.forget_files()
+        if not log_dir.online:
+            return None
+        unique = self.services.randomness.uuid()
+        renamed = log_dir.file(layout.renamed_dir_name(log.topic, log.partition, unique, suffix))
+        folder = log.dir
+        log.move_to(renamed)
+        await self._guarded(log_dir, self.services.files.rename, folder, renamed)
+        await self._upkeep.forget(log_dir, (log.topic, log.partition))
+        return renamed
 
     def _remove_later(self, log_dir: LogDir, folder: str, delay_ms: int) -> None:
         def remove() -> None:

@@ -99,8 +99,10 @@ async def _run(log: Log, executor: Executor, cold: ColdRead) -> None:
     try:
         await executor.run(cold.warm)
         cold.done()
-    except (OSError, CorruptIndex) as error:
+    except OSError as error:
         raise log.log_dir.fail(f"read of {log.name} failed", error) from error
+    except CorruptIndex as error:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{log.dir}: {error}") from error
 
 
 async def _warm(log: Log, executor: Executor, part: FileSlice) -> None:

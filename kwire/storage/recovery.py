@@ -95,18 +95,15 @@ class _Loader:
         self._epochs = self._load_epochs()
         self._find_segments()
         self._producers.remove_stray_snapshots([segment.base_offset for segment in self._segments])
-        if task.clean:
-            self._check()
-        else:
-            self._recover_from(task.recovery_point)
-        if len(self._segments) and self._segments.active.next_offset() < task.log_start_offset:
+        end_offset = self._check() if task.clean else self._recover_from(task.recovery_point)
+        if end_offset < task.log_start_offset:
             logger.warning("%s ends before its log start offset %d: starting it anew", task.dir, task.log_start_offset)
             self._remove(list(self._segments))
             self._epochs.clear()
         if not len(self._segments):
-            self._segments.add(self._create(task.log_start_offset))
+            end_offset = task.log_start_offset
+            self._segments.add(self._create(end_offset))
         active = self._segments.active
-        end_offset = active.next_offset()
         log_start_offset = max(task.log_start_offset, self._segments.first.base_offset)
         active.begin_appends(active.ready_indexes(may_block=True), end_offset)
         self._epochs.truncate_from_end(end_offset)
@@ -182,28 +179,29 @@ class _Loader:
             index_interval=self._task.config.index_interval_bytes,
         )
 
-    def _check(self) -> None:
-        """After a clean stop: goes through what is not as it should be nevertheless.
+    def _check(self) -> int:
+        """After a clean stop: the log's end offset. What is not as it should be nevertheless is gone through.
 
         A wrong .txnindex would show aborted records to consumers; a log must end with a whole batch.
         """
+        end_offset = 0
         for segment in self._segments:
             try:
                 segment.transactions()
                 if segment is self._segments.active:
-                    segment.next_offset()
+                    end_offset = segment.next_offset()
             except (CorruptIndex, CorruptBatchError) as error:
                 logger.warning("recovering %r in %s: %s", segment, self._task.dir, error)
-                self._recover_from(segment.base_offset)
-                return
+                return self._recover_from(segment.base_offset)
+        return end_offset
 
     # Recovery
 
-    def _recover_from(self, offset: int) -> None:
-        """Goes through the segments that may hold records at or after `offset`."""
+    def _recover_from(self, offset: int) -> int:
+        """Goes through the segments that may hold records at or after `offset`; returns the log's end offset."""
         segments = self._segments.from_offset(offset)
         if not segments:
-            return
+            return 0
         task = self._task
         earlier = Segments(segment for segment in self._segments if segment.base_offset < segments[0].base_offset)
         start = segments[0].base_offset
@@ -214,12 +212,13 @@ class _Loader:
             self._producers.take_snapshot(sync=False)
             if segment.base_offset < next_offset:  # a segment within the one before it is not of this log
                 self._cut(segments[number:], next_offset)
-                return
+                break
             size = segment.size
             next_offset = self._recover(segment)
             if segment.size < size:
                 self._cut(segments[number + 1 :], next_offset)
-                return
+                break
+        return next_offset
 
     def _recover(self, segment: Segment) -> int:
         """Goes through one segment and cuts it at the first batch that is not whole; returns its next offset."""

@@ -125,7 +125,7 @@ class Segment:
         roll_jitter_ms: int = 0,
         preallocate: int = 0,
     ) -> Segment:
-        """An empty segment, whose files exist from now on."""
+        """An empty segment. Its .log exists from now on, its indexes from its first append on."""
         segment = cls(
             files,
             open_files,
@@ -144,7 +144,6 @@ class Segment:
             file.truncate(preallocate)
         indexes = SegmentIndexes.empty(base_offset)
         indexes.rewrite()
-        indexes.persist(files, segment.path(""))
         segment.begin_appends(indexes, base_offset)
         return segment
 
@@ -189,6 +188,8 @@ class Segment:
 
     def load_indexes(self, file: File) -> SegmentIndexes:
         """From disk, or rebuilt where the files are missing or wrong. `file` is the segment's; for any thread."""
+        if not self.size:
+            return self.build_indexes(file)
         with contextlib.suppress(FileNotFoundError, CorruptIndex):
             indexes = SegmentIndexes.load(self.files, self.path(""), self.base_offset)
             last = indexes.offsets.last.position
@@ -213,7 +214,8 @@ class Segment:
         """Takes loaded or rebuilt indexes; rebuilt ones are written."""
         self.indexes = indexes
         self._transactions = transactions
-        self.persist_indexes()
+        if self.size:  # those of an empty segment are written with its first append
+            self.persist_indexes()
 
     def begin_appends(self, indexes: SegmentIndexes, next_offset: int) -> None:
         """This segment takes appends from now on; the next one is of `next_offset` or later."""
@@ -267,18 +269,18 @@ class Segment:
             indexes.add(last_offset, max_timestamp, position, size, self.index_interval)
             recent.add(last_offset + 1, position)
             position += size
-        self.size = position
-        if indexes.due:
+        if indexes.due or not self.size:
             indexes.persist(self.files, self.path(""))
+        self.size = position
 
-    def seal(self) -> None:
-        """The segment takes no more appends: its indexes are completed and written."""
+    def seal(self, file: File) -> None:
+        """The segment takes no more appends: its indexes are completed and written. `file` is the segment's."""
         assert self.indexes is not None
         self.recent = None
         self.indexes.end()
         self.persist_indexes()
-        if self.file.size() > self.size:
-            self.file.truncate(self.size)
+        if file.size() > self.size:
+            file.truncate(self.size)
 
     # Reading
 
@@ -316,6 +318,8 @@ class Segment:
 
         Raises CorruptBatchError where the file does not end with a whole batch.
         """
+        if not self.size:
+            return self.base_offset
         try:
             return self._next_offset_from(self.ready_indexes(may_block=True).offsets.last)
         except CorruptIndex:

@@ -64,8 +64,12 @@ def truncate_fully_and_start_at(log: Log, offset: int, log_start_offset: int | N
 
 def _end_at(log: Log, offset: int) -> None:
     log.log_end_offset = offset
-    log.recovery_point = min(log.recovery_point, offset)
     log.high_watermark = min(log.high_watermark, offset)
+    if log.recovery_point > offset:
+        log.recovery_point = offset
+        # What is appended now must not pass for flushed because of what was here before.
+        log_dir, key = log.log_dir, (log.topic, log.partition)
+        log.services.chores.later(0, log_dir, lambda: log_dir.lower_checkpoint(layout.RECOVERY_POINTS, key, offset))
 
 
 def remove_segments(log: Log, segments: list[Segment]) -> None:

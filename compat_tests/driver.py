@@ -91,12 +91,16 @@ class Setting:
 
 @dataclass(frozen=True)
 class Sending:
-    """How to produce; `largest` raises the client's limit on a request to that many bytes."""
+    """How to produce.
+
+    `largest` raises the client's limit on a request to that many bytes, `patience` is how long it may try, in seconds.
+    """
 
     compression: str = "none"
     acks: Acks = "all"
     idempotent: bool = False
     largest: int | None = None
+    patience: float = TIMEOUT
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class AiokafkaDriver(Driver):
                 acks=how.acks if how.acks == "all" else int(how.acks),
                 enable_idempotence=how.idempotent,
                 linger_ms=5,
-                request_timeout_ms=5000,
+                request_timeout_ms=int(how.patience * 1000),
                 **limits,
             )
             async with refusals(), producer:

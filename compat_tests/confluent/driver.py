@@ -82,7 +82,7 @@ class ConfluentDriver(Driver):
                 "compression.type": how.compression,
                 "acks": how.acks,
                 "enable.idempotence": how.idempotent,
-                "message.timeout.ms": int(TIMEOUT * 1000),
+                "message.timeout.ms": int(how.patience * 1000),
                 **({} if how.largest is None else {"message.max.bytes": how.largest}),
             }
         )

@@ -49,7 +49,7 @@ class KafkaPythonDriver(Driver):
             acks=how.acks if how.acks == "all" else int(how.acks),
             enable_idempotence=how.idempotent,
             linger_ms=5,
-            max_block_ms=5000,
+            max_block_ms=how.patience * 1000,
             **limits,
         )
         with closing(producer), refusals():

@@ -26,6 +26,7 @@ class KcatDriver(Driver):
 
     def _produce(self, topic: str, records: Sequence[Record], how: Sending) -> list[int]:
         options = ["-z", how.compression, "-X", f"acks={how.acks}"]
+        options += ["-X", f"message.timeout.ms={int(how.patience * 1000)}"]
         options += ["-X", f"enable.idempotence={str(how.idempotent).lower()}"]
         if how.largest is not None:
             options += ["-X", f"message.max.bytes={how.largest}"]

@@ -1,0 +1,86 @@
+"""CreateTopics (key 19): topics by count and factor or by assignment, with configs; or only checks that they could be.
+
+A topic can be produced to when the answer comes. v5 tells partitions and configs of what was created (KIP-525), v7 the
+topic id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.cluster.topics import NewTopic, Result
+from kwire.config.describe import describe_topic
+from kwire.metadata.changes import TopicCreated
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.create_topics import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from kwire.security.authorizer import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+    from kwire.broker.context import RequestContext, Session
+
+_TELLS_CONFIGS = 5
+
+
+async def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    session = context.session
+    everywhere = session.allows(Operation.CREATE, ResourceType.CLUSTER)
+    asked = []
+    response = CreateTopicsResponse()
+    for topic in request.topics:
+        if everywhere or session.allows(Operation.CREATE, ResourceType.TOPIC, topic.name):
+            asked.append(
+                NewTopic(
+                    topic.name,
+                    topic.num_partitions,
+                    topic.replication_factor,
+                    [(item.partition_index, item.broker_ids) for item in topic.assignments],
+                    [(config.name, config.value) for config in topic.configs],
+                )
+            )
+        else:
+            response.topics.append(_failed(topic.name, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
+    for result in await broker.controller.create_topics(asked, validate_only=request.validate_only):
+        response.topics.append(_told(broker, session, result, context.api_version, created=not request.validate_only))
+    return response
+
+
+def failed(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=[_failed(topic.name, error) for topic in request.topics])
+
+
+def _failed(name: str, error: KafkaError) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message)
+
+
+def _told(broker: Broker, session: Session, result: Result, version: int, *, created: bool) -> CreatableTopicResult:
+    if result.error is not None:
+        return _failed(result.name or "", result.error)
+    assert isinstance(result.change, TopicCreated)
+    topic = result.change.topic
+    told = CreatableTopicResult(name=topic.name, error_message=None)
+    if created:
+        told.topic_id = topic.id
+    if version < _TELLS_CONFIGS:
+        return told
+    if not session.allows(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
+        told.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return told
+    told.num_partitions = len(topic.partitions)
+    told.replication_factor = len(topic.partitions[0].replicas)
+    told.configs = [
+        CreatableTopicConfigs(
+            name=row.name,
+            value=row.value,
+            read_only=row.read_only,
+            config_source=row.source,
+            is_sensitive=row.sensitive,
+        )
+        for row in describe_topic(broker.config, result.change.configs)
+    ]
+    return told

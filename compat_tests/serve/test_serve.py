@@ -68,7 +68,7 @@ def test_a_signal_stops_it_after_waiting_fetches_are_answered(own_brokers: Facto
         assert fetched_records(answer.body) == (0, b"")
         assert waiting.is_closed()
         assert other.is_closed()
-    broker.stop(timeout=STOP_WITHIN_S)
+    broker.wait(timeout=STOP_WITHIN_S)
     assert broker.exit_code == 0
 
 

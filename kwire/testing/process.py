@@ -68,9 +68,7 @@ class BrokerProcess:
     @property
     def pid(self) -> int:
         """The id of the running process, or of the last one."""
-        if self._process is None:
-            raise BrokerError("the broker was never started")
-        return self._process.pid
+        return self._started().pid
 
     @property
     def running(self) -> bool:
@@ -117,12 +115,15 @@ class BrokerProcess:
 
     def stop(self, timeout: float = STOP_TIMEOUT) -> None:
         """Stops the broker cleanly (SIGTERM); kills it and raises BrokerError where that takes over `timeout` s."""
-        if self._process is None:
-            return
         if self.running:
-            self._process.send_signal(signal.SIGTERM)
+            self._started().send_signal(signal.SIGTERM)
+        if self._process is not None:
+            self.wait(timeout)
+
+    def wait(self, timeout: float = STOP_TIMEOUT) -> None:
+        """Waits until the broker ends; kills it and raises BrokerError where that takes over `timeout` seconds."""
         try:
-            self._process.wait(timeout)
+            self._started().wait(timeout)
         except subprocess.TimeoutExpired:
             self.kill()
             raise BrokerError(f"kwire did not stop within {timeout} s\n{self.log_tail()}") from None
@@ -153,24 +154,28 @@ class BrokerProcess:
             return ""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise BrokerError("the broker was never started")
+        return self._process
+
     def _give_up(self, line: str, timeout: float) -> str:
         """Ends a process that is not ready; says what it did instead."""
-        assert self._process is not None
         if line:
             did = f"it said {line.strip()!r}"
         else:
             # The end of its output comes a moment before its own.
             try:
-                did = f"it ended with exit code {self._process.wait(min(timeout, 1.0))}"
+                did = f"it ended with exit code {self._started().wait(min(timeout, 1.0))}"
             except subprocess.TimeoutExpired:
                 did = f"it said nothing for {timeout} s"
         self.kill()
         return did
 
     def _release(self) -> None:
-        assert self._process is not None
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        stdout = self._started().stdout
+        if stdout is not None:
+            stdout.close()
         if self._finalizer is not None:
             self._finalizer.detach()
 

@@ -49,5 +49,7 @@ def _call(bootstrap: str, message: CreateTopicsRequest) -> CreateTopicsResponse:
     ):
         connection.sendall(len(request).to_bytes(4) + request)
         response = responses.read(int.from_bytes(responses.read(4)))
+    if not response:
+        raise ConnectionError(f"{bootstrap} closed the connection: is it a Kafka listener without TLS?")
     _, body = decode_response_header(message.api_key, VERSION, response)
     return codec.decode(CreateTopicsResponse, VERSION, memoryview(response)[body:])

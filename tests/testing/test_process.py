@@ -15,8 +15,8 @@ from kwire.testing.process import BrokerError, BrokerProcess
 SERVES = """
 import signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-print("kwire ready on 127.0.0.1:4711", flush=True)
 print("serving", file=sys.stderr, flush=True)
+print("kwire ready on 127.0.0.1:4711", flush=True)
 signal.sigwait([signal.SIGTERM])
 print("stopped", file=sys.stderr)
 """

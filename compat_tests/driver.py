@@ -131,6 +131,10 @@ class Driver(ABC):
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
 
+    def at(self, bootstrap: str) -> Driver:
+        """The same client at another broker."""
+        return type(self)(bootstrap)
+
     def produce(self, topic: str, records: Sequence[Record], **options: Any) -> list[int]:
         """Produces in order, the options being those of Sending; returns the offset of each record.
 

@@ -24,6 +24,9 @@ class KcatDriver(Driver):
         super().__init__(bootstrap)
         self._program = program
 
+    def at(self, bootstrap: str) -> KcatDriver:
+        return KcatDriver(bootstrap, self._program)
+
     def _produce(self, topic: str, records: Sequence[Record], how: Sending) -> list[int]:
         options = ["-z", how.compression, "-X", f"acks={how.acks}"]
         options += ["-X", f"message.timeout.ms={int(how.patience * 1000)}"]

@@ -148,5 +148,5 @@ class TopicSuite:
         strict = broker_with({"auto.create.topics.enable": "false"})
 
         with pytest.raises(Refused) as refused:
-            type(driver)(strict.bootstrap).produce(new_name(), [Record(value=b"first")], patience=2)
+            driver.at(strict.bootstrap).produce(new_name(), [Record(value=b"first")], patience=2)
         assert refused.value.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.REQUEST_TIMED_OUT)

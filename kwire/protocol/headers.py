@@ -15,9 +15,13 @@ from typing import NamedTuple
 from kwire.protocol.api_keys import APIS, ApiKey
 from kwire.protocol.codec.errors import EncodeError, MalformedError
 from kwire.protocol.codec.runtime import skip_tags
+from kwire.protocol.schema import NEVER
 
 _REQUEST = Struct(">hhih")
 _CORRELATION_ID = Struct(">i")
+
+_FLEXIBLE_FROM = {int(key): api.flexible_from for key, api in APIS.items()}
+_RESPONSE_TAGS_FROM = {**_FLEXIBLE_FROM, int(ApiKey.API_VERSIONS): NEVER}
 
 
 class RequestHeader(NamedTuple):
@@ -44,11 +48,10 @@ def decode_request_header(frame: bytes | memoryview) -> tuple[RequestHeader, int
             if end > len(frame):
                 raise MalformedError(f"client id of {length} bytes in a frame of {len(frame)}")
             client_id = str(frame[10:end], "utf-8", "replace")
-        api = APIS.get(api_key)
-        if api is None:
-            raise MalformedError(f"unknown API key {api_key}")
-        if version >= api.flexible_from:
-            end = skip_tags(frame, end)
+        if version >= _FLEXIBLE_FROM[api_key]:
+            end = skip_tags(frame, end) if frame[end] else end + 1
+    except KeyError:
+        raise MalformedError(f"unknown API key {api_key}") from None
     except (error, IndexError):
         raise MalformedError(f"a request header is cut short: {len(frame)} bytes") from None
     return RequestHeader(api_key, version, correlation_id, client_id), end
@@ -58,7 +61,7 @@ def encode_request_header(header: RequestHeader) -> bytes:
     """The bytes before a request's body, without the frame's length."""
     client_id = b"" if header.client_id is None else header.client_id.encode()
     length = -1 if header.client_id is None else len(client_id)
-    tags = b"\0" if header.api_version >= APIS[header.api_key].flexible_from else b""
+    tags = b"\0" if header.api_version >= _FLEXIBLE_FROM[header.api_key] else b""
     try:
         return _REQUEST.pack(header.api_key, header.api_version, header.correlation_id, length) + client_id + tags
     except error as cause:
@@ -67,7 +70,7 @@ def encode_request_header(header: RequestHeader) -> bytes:
 
 def response_header(api_key: int, version: int, correlation_id: int) -> bytes:
     """The bytes before a response's body, without the frame's length."""
-    if _has_tags(api_key, version):
+    if version >= _RESPONSE_TAGS_FROM[api_key]:
         return _CORRELATION_ID.pack(correlation_id) + b"\0"
     return _CORRELATION_ID.pack(correlation_id)
 
@@ -79,10 +82,6 @@ def decode_response_header(api_key: int, version: int, frame: bytes | memoryview
     """
     try:
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
-        return correlation_id, skip_tags(frame, 4) if _has_tags(api_key, version) else 4
+        return correlation_id, skip_tags(frame, 4) if version >= _RESPONSE_TAGS_FROM[api_key] else 4
     except (error, IndexError):
         raise MalformedError(f"a response header is cut short: {len(frame)} bytes") from None
-
-
-def _has_tags(api_key: int, version: int) -> bool:
-    return version >= APIS[api_key].flexible_from and api_key != ApiKey.API_VERSIONS

@@ -13,7 +13,7 @@ requests. So version ranges are kept as text, and a class gets its real `__init_
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 from kwire.protocol.types import Array, WireType
 
@@ -23,44 +23,34 @@ NEVER = 1 << 15
 _UNSET: Any = object()
 
 
-class Versions(NamedTuple):
-    """A range of versions, both ends included."""
-
-    first: int
-    last: int
-
-    def __contains__(self, version: object) -> bool:
-        return isinstance(version, int) and self.first <= version <= self.last
-
-
-def parse_versions(text: str) -> Versions:
-    """The range written as `3`, `3-5` or `3+`; the empty text holds no version."""
+def parse_versions(text: str) -> range:
+    """The versions written as `3`, `3-5` (both included) or `3+`; none for the empty text."""
     if not text:
-        return Versions(0, -1)
+        return range(0)
     if text.endswith("+"):
-        return Versions(int(text[:-1]), NEVER - 1)
+        return range(int(text[:-1]), NEVER)
     first, _, last = text.partition("-")
-    return Versions(int(first), int(last or first))
+    return range(int(first), int(last or first) + 1)
 
 
 class Field:
     """One field of a struct, as declared by `field`."""
 
-    __slots__ = ("default", "ignorable", "name", "nullable_text", "tag", "type", "versions_text")
+    __slots__ = ("default", "ignorable", "kind", "name", "nullable_text", "tag", "versions_text")
 
     name: str
-    type: WireType | Array | type[Struct]
+    kind: WireType | Array | type[Struct]
 
     def __init__(
         self,
-        type: WireType | Array | type[Struct],
+        kind: WireType | Array | type[Struct],
         versions: str,
         nullable: str,
         default: Any,
         tag: int | None,
         ignorable: bool,
     ) -> None:
-        self.type = type
+        self.kind = kind
         self.versions_text = versions
         self.nullable_text = nullable
         self.default = default
@@ -68,12 +58,12 @@ class Field:
         self.ignorable = ignorable
 
     @property
-    def versions(self) -> Versions:
+    def versions(self) -> range:
         """The versions of the message that have this field."""
         return parse_versions(self.versions_text)
 
     @property
-    def nullable(self) -> Versions:
+    def nullable(self) -> range:
         """The versions in which the field may be null."""
         return parse_versions(self.nullable_text)
 
@@ -86,11 +76,11 @@ class Field:
         """The declared default; a list or a struct is made anew at every call."""
         if self.default is not _UNSET:
             return self.default
-        return [] if isinstance(self.type, Array) else self.type()  # type: ignore[operator]
+        return [] if isinstance(self.kind, Array) else self.kind()  # type: ignore[operator]
 
 
 def field(
-    type: WireType | Array | type[Struct],
+    kind: WireType | Array | type[Struct],
     versions: str,
     *,
     nullable: str = "",
@@ -104,9 +94,9 @@ def field(
     zero (an empty list, a struct of defaults) unless given. With a `tag`, it travels as a tagged field (KIP-482). An
     `ignorable` field may be dropped when the version lacks it; any other must then hold its default.
     """
-    if default is _UNSET and isinstance(type, WireType):
-        default = type.zero
-    return Field(type, versions, nullable, default, tag, ignorable)
+    if default is _UNSET and isinstance(kind, WireType):
+        default = kind.zero
+    return Field(kind, versions, nullable, default, tag, ignorable)
 
 
 def _first_init(self: Struct, **values: Any) -> None:
@@ -122,7 +112,7 @@ def _compile_init(cls: type[Struct]) -> Any:
     for item in cls.declared_fields:
         name = item.name
         if item.has_mutable_default:
-            scope[f"new_{name}"] = list if isinstance(item.type, Array) else item.type
+            scope[f"new_{name}"] = list if isinstance(item.kind, Array) else item.kind
             parameters.append(f"{name}=UNSET")
             body.append(f"    self.{name} = new_{name}() if {name} is UNSET else {name}\n")
         else:
@@ -168,7 +158,7 @@ class Struct(metaclass=_StructMeta):
     def __eq__(self, other: object) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
-        if self.unknown_tags != other.unknown_tags:  # type: ignore[attr-defined]
+        if self.unknown_tags != other.unknown_tags:
             return False
         return all(getattr(self, item.name) == getattr(other, item.name) for item in self.declared_fields)
 
@@ -192,5 +182,7 @@ class Message(Struct):
 
     def __init_subclass__(cls, *, api_key: int, versions: str, flexible_from: int = NEVER) -> None:
         cls.api_key = api_key
-        cls.min_version, cls.max_version = parse_versions(versions)
+        every = parse_versions(versions)
+        cls.min_version = every[0]
+        cls.max_version = every[-1]
         cls.flexible_from = flexible_from

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from binascii import Error, a2b_base64, b2a_base64
+from binascii import a2b_base64, b2a_base64
 
 ZERO = bytes(16)
 """No uuid: what Kafka sends where a topic has no id."""
@@ -17,7 +17,7 @@ def from_text(text: str) -> bytes:
     """The 16 bytes of a uuid in text. ValueError if it is not one."""
     try:
         uuid = a2b_base64(text.rstrip("=").replace("-", "+").replace("_", "/") + "==", strict_mode=True)
-    except Error as error:
+    except ValueError as error:
         raise ValueError(f"{text!r} is not a uuid: {error}") from None
     if len(uuid) != 16:
         raise ValueError(f"{text!r} is not a uuid: {len(uuid)} bytes instead of 16")

@@ -3,8 +3,9 @@
     request = codec.decode(FetchRequest, 18, frame, body_offset)
     parts = codec.encode_parts(response, 18)
 
-A message and version is decoded and encoded by straight-line code made for just that. It is written by `generate`
-from the construct Struct of `construct_of` when first needed, a few milliseconds each, after construct's import.
+Each message and version is decoded and encoded by straight-line code made for just that. `construct_of` turns the
+declaration into a construct Struct, `decoder` and `encoder` walk that and write the code, and `functions` finds it:
+written when the package was built, or else when first used.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kwire.protocol.codec.errors import EncodeError, MalformedError, UnsupportedFieldError, UnsupportedVersionError
+from kwire.protocol.codec.functions import find
 from kwire.protocol.schema import Message
 
 if TYPE_CHECKING:
@@ -43,7 +45,7 @@ def decode(message: type[M], version: int, buffer: bytes | memoryview, start: in
     """
     decoder = _decoders.get((message, version))
     if decoder is None:
-        decoder = _decoders[message, version] = _written(message, version, "decode")
+        decoder = _decoders[message, version] = find(message, version, "decode")
     decoded: M = decoder(buffer, start)
     return decoded
 
@@ -65,21 +67,9 @@ def encode_parts(message: Message, version: int) -> list[bytes | memoryview | Fi
     cls = message.__class__
     encoder = _encoders.get((cls, version))
     if encoder is None:
-        encoder = _encoders[cls, version] = _written(cls, version, "encode")
+        encoder = _encoders[cls, version] = find(cls, version, "encode")
     parts: list[bytes | memoryview | FileSlice] = []
     rest = encoder(message, parts)
     if rest or not parts:
         parts.append(rest)
     return parts
-
-
-def _written(message: type[Message], version: int, verb: str) -> Callable[..., Any]:
-    """The generated function for a message and version."""
-    from kwire.protocol.codec.generate import module_source
-
-    versions = [version]
-    source = module_source(message, versions if verb == "decode" else [], versions if verb == "encode" else [])
-    scope: dict[str, Any] = {}
-    exec(compile(source, f"<{verb} {message.__name__} version {version}>", "exec"), scope)
-    function: Callable[..., Any] = scope[f"{verb}_v{version}"]
-    return function

@@ -52,7 +52,7 @@ def _struct(declared: type[Struct], version: int, flexible: bool) -> MessageStru
     for field in declared.declared_fields:
         if version not in field.versions:
             continue
-        element = _element(field.type, version, flexible, version in field.nullable)
+        element = _element(field.kind, version, flexible, version in field.nullable)
         if field.tag is None:
             members.append(field.name / element)
         elif flexible:

@@ -77,12 +77,12 @@ class DecoderWriter(Lines):
     def _default(self, target: str, field: Field) -> None:
         if not field.has_mutable_default:
             self.add(f"{target} = {literal(field.default)}")
-        elif isinstance(field.type, Array):
+        elif isinstance(field.kind, Array):
             self.add(f"{target} = []")
         else:
-            assert isinstance(field.type, type)
+            assert isinstance(field.kind, type)
             name = self.name("o")
-            self._new(name, field.type, field.type.declared_fields)
+            self._new(name, field.kind, field.kind.declared_fields)
             self.add(f"{name}.unknown_tags = None")
             self.add(f"{target} = {name}")
 

@@ -35,7 +35,7 @@ class EncoderWriter(Lines):
             self._struct("o", self._definition)
             self._flush()
             self.add('return b"".join(pieces)')
-        with self.block("except (AttributeError, TypeError, UnicodeError, struct_error) as error:"):
+        with self.block("except (AttributeError, OverflowError, TypeError, UnicodeError, struct_error) as error:"):
             self.add(f'raise EncodeError(f"{title}: {{error}}") from error')
         return "\n".join([f"def encode_v{version}(o, parts):", *self.text]) + "\n"
 

@@ -66,10 +66,10 @@ def is_default(field: Field, value: str) -> str:
         return f"{value} is None"
     if not field.has_mutable_default:
         return f"{value} == {literal(field.default)}"
-    if isinstance(field.type, Array):
+    if isinstance(field.kind, Array):
         return f"{value} == []"
-    assert isinstance(field.type, type)
-    parts = [is_default(inner, f"{value}.{inner.name}") for inner in field.type.declared_fields]
+    assert isinstance(field.kind, type)
+    parts = [is_default(inner, f"{value}.{inner.name}") for inner in field.kind.declared_fields]
     return " and ".join([*parts, f"{value}.unknown_tags is None"])
 
 

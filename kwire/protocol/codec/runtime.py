@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kwire.protocol.codec.errors import EncodeError, MalformedError
+from kwire.protocol.codec.errors import MalformedError
 
 LONGEST_TEXT = 0x7FFF
 """Bytes a string may have, in compact form too."""
@@ -63,9 +63,9 @@ def varint(value: int) -> bytes:
 
 
 def long_text(value: int) -> bytes:
-    """`varint` for the length of a string, plus one. EncodeError if no string may be so long."""
+    """`varint` for the length of a string, plus one. OverflowError if no string may be so long."""
     if value > LONGEST_TEXT + 1:
-        raise EncodeError(f"a string of {value - 1} bytes, and {LONGEST_TEXT} are allowed")
+        raise OverflowError(f"a string of {value - 1} bytes, and {LONGEST_TEXT} are allowed")
     return varint(value)
 
 

@@ -1,0 +1,200 @@
+"""What holds for every API of the registry, in every version it offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kwire.broker.registry import APIS, Api, Registry
+from kwire.protocol import codec
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from kwire.protocol.messages.api_versions import ApiVersionsRequest
+from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from kwire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kwire.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kwire.protocol.messages.describe_cluster import DescribeClusterRequest
+from kwire.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kwire.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from kwire.protocol.messages.describe_producers import DescribeProducersRequest
+from kwire.protocol.messages.describe_producers import TopicRequest as ProducersTopic
+from kwire.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kwire.protocol.messages.incremental_alter_configs import (
+    AlterableConfig as IncrementalConfig,
+)
+from kwire.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource as IncrementalResource,
+)
+from kwire.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+)
+from kwire.protocol.messages.init_producer_id import InitProducerIdRequest
+from kwire.protocol.messages.list_config_resources import ListConfigResourcesRequest
+from kwire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kwire.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kwire.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kwire.protocol.records.builder import build_batch
+from kwire.protocol.records.record import Record
+from kwire.protocol.schema import Message, Struct
+from tests.broker.scene import running
+
+TOPIC = 2
+ONE_BATCH = build_batch([Record(0, 1_700_000_000_000, None, b"value", [])])
+
+
+def requests(topic: str, topic_id: bytes, version: int) -> dict[str, Message]:
+    """A request of each API about a topic, as a client of that version would send it."""
+    return {
+        "produce": ProduceRequest(
+            acks=-1,
+            timeout_ms=1000,
+            topic_data=[
+                TopicProduceData(
+                    **({"topic_id": topic_id} if version >= 13 else {"name": topic}),
+                    partition_data=[PartitionProduceData(index=0, records=ONE_BATCH)],
+                )
+            ],
+        ),
+        "fetch": FetchRequest(
+            max_bytes=1000,
+            topics=[
+                FetchTopic(
+                    **({"topic_id": topic_id} if version >= 13 else {"topic": topic}),
+                    partitions=[FetchPartition(partition=0, partition_max_bytes=1000)],
+                )
+            ],
+        ),
+        "list_offsets": ListOffsetsRequest(
+            replica_id=-1,
+            topics=[
+                ListOffsetsTopic(
+                    name=topic,
+                    partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)],
+                )
+            ],
+        ),
+        "metadata": MetadataRequest(topics=[MetadataRequestTopic(name=topic)]),
+        "api_versions": ApiVersionsRequest(client_software_name="test", client_software_version="1"),
+        "create_topics": CreateTopicsRequest(
+            topics=[CreatableTopic(name=f"{topic}-{version}", num_partitions=1, replication_factor=1)]
+        ),
+        "delete_topics": (
+            DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)])
+            if version >= 6
+            else DeleteTopicsRequest(topic_names=[topic])
+        ),
+        "delete_records": DeleteRecordsRequest(
+            topics=[DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=-1)])],
+            timeout_ms=1000,
+        ),
+        "init_producer_id": InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60000),
+        "offset_for_leader_epoch": OffsetForLeaderEpochRequest(
+            topics=[
+                OffsetForLeaderTopic(topic=topic, partitions=[OffsetForLeaderPartition(partition=0, leader_epoch=0)])
+            ]
+        ),
+        "describe_configs": DescribeConfigsRequest(
+            resources=[DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=None)]
+        ),
+        "alter_configs": AlterConfigsRequest(
+            resources=[
+                AlterConfigsResource(
+                    resource_type=TOPIC,
+                    resource_name=topic,
+                    configs=[AlterableConfig(name="retention.ms", value="1000")],
+                )
+            ]
+        ),
+        "describe_log_dirs": DescribeLogDirsRequest(topics=None),
+        "create_partitions": CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name=topic, count=3, assignments=None)], timeout_ms=1000
+        ),
+        "incremental_alter_configs": IncrementalAlterConfigsRequest(
+            resources=[
+                IncrementalResource(
+                    resource_type=TOPIC,
+                    resource_name=topic,
+                    configs=[IncrementalConfig(name="retention.ms", config_operation=0, value="1000")],
+                )
+            ]
+        ),
+        "list_partition_reassignments": ListPartitionReassignmentsRequest(topics=None),
+        "describe_cluster": DescribeClusterRequest(),
+        "describe_producers": DescribeProducersRequest(topics=[ProducersTopic(name=topic, partition_indexes=[0])]),
+        "list_config_resources": ListConfigResourcesRequest(),
+        "describe_topic_partitions": DescribeTopicPartitionsRequest(topics=[TopicRequest(name=topic)]),
+    }
+
+
+def error_codes(value: object) -> Iterator[int]:
+    """Every error code anywhere in a message."""
+    if isinstance(value, list):
+        for item in value:
+            yield from error_codes(item)
+    elif isinstance(value, Struct):
+        for declared in type(value).declared_fields:
+            inner = getattr(value, declared.name)
+            if declared.name.endswith("error_code"):
+                yield inner
+            else:
+                yield from error_codes(inner)
+
+
+VERSIONS = [(api, version) for api in APIS for version in range(api.least, api.greatest + 1)]
+NAMES = [f"{api.module}-v{version}" for api, version in VERSIONS]
+
+
+@pytest.mark.parametrize(("api", "version"), VERSIONS, ids=NAMES)
+async def test_a_plain_request_succeeds_in_every_version(api: Api, version: int, autojump_clock) -> None:
+    async with running() as scene:
+        topic_id = await scene.create("topic")
+        response = await scene.call(requests("topic", topic_id, version)[api.module], version)
+        assert set(error_codes(response)) <= {0}
+
+
+@pytest.mark.parametrize(("api", "version"), VERSIONS, ids=NAMES)
+def test_a_failure_can_be_told_in_every_version(api: Api, version: int) -> None:
+    loaded = Registry().find(api.key, version)
+    assert loaded is not None
+    request = requests("topic", b"t" * 16, version)[api.module]
+    response = loaded.failed(request, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "why"))
+    told = codec.decode(loaded.response_type, version, codec.encode(response, version))
+    if next(error_codes(loaded.response_type()), None) is not None or any(error_codes(response)):
+        assert ErrorCode.KAFKA_STORAGE_ERROR in set(error_codes(response))
+    assert type(told) is loaded.response_type
+
+
+class DenyAll:
+    def allows(self, *question: object) -> bool:
+        return False
+
+
+FREE = {"api_versions", "describe_cluster"}
+"""Open to everybody: DescribeCluster tells what Metadata tells any client."""
+
+
+@pytest.mark.parametrize("api", APIS, ids=[api.module for api in APIS])
+async def test_who_may_nothing_gets_nothing(api: Api, autojump_clock) -> None:
+    refusals = {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+    async with running() as scene:
+        topic_id = await scene.create("topic")
+        scene.broker.authorizer = DenyAll()
+        stranger = await scene.another_connection()
+        response = await stranger.call(requests("topic", topic_id, api.greatest)[api.module], api.greatest)
+        codes = {code for code in error_codes(response) if code}
+        assert codes <= refusals
+        assert codes or api.module in FREE
+        assert "topic" in scene.broker.store.image.topics

@@ -1,0 +1,125 @@
+"""A broker in memory, on virtual time, and a client of it: for tests of the server without a socket or a file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from kwire.broker.broker import Broker
+from kwire.client.connection import Connection
+from kwire.config.broker import BrokerConfig
+from kwire.ports.bundle import Ports
+from kwire.ports.clock import TrioClock
+from kwire.ports.executor import InlineExecutor
+from kwire.ports.memory_files import MemoryFileSystem
+from kwire.ports.memory_transport import MemoryNetwork
+from kwire.ports.randomness import SeededRandomness
+from kwire.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kwire.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    TopicProduceData,
+)
+from kwire.protocol.records.builder import build_batch
+from kwire.protocol.records.record import Record
+from kwire.protocol.schema import Message
+from kwire.security.authorizer import Authorizer
+
+HOST = "broker"
+PORT = 9092
+
+
+@dataclass
+class Scene:
+    """The broker and an open connection to it."""
+
+    broker: Broker
+    network: MemoryNetwork
+    files: MemoryFileSystem
+    connection: Connection
+
+    async def call(self, request: Message, version: int | None = None) -> Any:
+        """The response to a request, at its newest version unless another is asked for."""
+        return await self.connection.call(request, version)
+
+    async def another_connection(self) -> Connection:
+        return await Connection.open(self.network.transport("client"), HOST, PORT)
+
+    async def create(self, topic: str, partitions: int = 1, **configs: str) -> bytes:
+        """Creates a topic (config names with '_' for '.'); returns its id."""
+        response = await self.call(
+            CreateTopicsRequest(
+                topics=[
+                    CreatableTopic(
+                        name=topic,
+                        num_partitions=partitions,
+                        replication_factor=1,
+                        configs=[
+                            CreatableTopicConfig(name=name.replace("_", "."), value=value)
+                            for name, value in configs.items()
+                        ],
+                    )
+                ]
+            )
+        )
+        assert response.topics[0].error_code == 0, response
+        return response.topics[0].topic_id
+
+    async def produce(self, topic: str, *values: bytes, partition: int = 0, **batch: Any) -> PartitionProduceResponse:
+        """Appends one batch of records with these values."""
+        now = self.broker.clock.wall_ms()
+        records = [Record(offset, now, None, value, []) for offset, value in enumerate(values)]
+        return await self.produce_blob(topic, build_batch(records, **batch), partition)
+
+    async def produce_blob(
+        self, topic: str, blob: bytes, partition: int = 0, acks: int = -1, version: int = 12
+    ) -> PartitionProduceResponse:
+        response = await self.call(
+            ProduceRequest(
+                acks=acks,
+                timeout_ms=1000,
+                topic_data=[
+                    TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=blob)])
+                ],
+            ),
+            version,
+        )
+        return response.responses[0].partition_responses[0]
+
+
+def memory_ports(network: MemoryNetwork, files: MemoryFileSystem, host: str = HOST, seed: int = 7) -> Ports:
+    return Ports(
+        clock=TrioClock(),
+        randomness=SeededRandomness(seed),
+        executor=InlineExecutor(),
+        transport=network.transport(host),
+        files=files,
+        host_name=lambda: host,
+    )
+
+
+@asynccontextmanager
+async def running(
+    settings: Mapping[str, str] | None = None,
+    *,
+    files: MemoryFileSystem | None = None,
+    authorizer: Authorizer | None = None,
+) -> AsyncIterator[Scene]:
+    """A broker that is started, connected to, and stopped at the end; on the same `files` it finds its data again."""
+    network = MemoryNetwork()
+    files = files or MemoryFileSystem()
+    config = BrokerConfig({"listeners": f"PLAINTEXT://{HOST}:{PORT}", "log.dirs": "data", **(settings or {})})
+    broker = Broker(config, memory_ports(network, files), authorizer=authorizer)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(broker.run)
+        connection = await Connection.open(network.transport("client"), HOST, PORT)
+        try:
+            yield Scene(broker, network, files, connection)
+        finally:
+            connection.close()
+            broker.stop(1.0)

@@ -112,6 +112,7 @@ MESSAGES = {
     "Unknown topic": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     "Unknown partition": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     "Offset out of range": ErrorCode.OFFSET_OUT_OF_RANGE,
+    "Message timed out": ErrorCode.REQUEST_TIMED_OUT,
 }
 
 

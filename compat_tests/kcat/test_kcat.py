@@ -31,3 +31,11 @@ class TestSeeking(SeekSuite):
     def writer(self, kwire_broker: Any) -> ConfluentDriver:
         # kcat stamps what it writes with the present time.
         return ConfluentDriver(kwire_broker.bootstrap)
+
+    @pytest.mark.parametrize(
+        ("offset", "first", "count"), [(f"s@{cases.BASE_TIME + 177}", 177, 10), ("-5", 295, 5), ("beginning", 0, 300)]
+    )
+    def test_offsets_in_words(self, driver: KcatDriver, topic: str, offset: str, first: int, count: int) -> None:
+        printed = driver.run("-C", "-t", topic, "-p", "0", "-o", offset, "-c", str(count), "-f", "%o %T %k\n").stdout
+        expected = [f"{place} {cases.BASE_TIME + place} {place}" for place in range(first, first + count)]
+        assert printed.splitlines() == expected

@@ -201,19 +201,18 @@ class IncrementalAdminSuite:
             admin.change_configs("topic", kwire_topic, [change])
         assert refused.value.code == ErrorCode.INVALID_CONFIG
 
-    @pytest.mark.xdist_group("broker configs")
     def test_change_broker_configs(self, admin: IncrementalAdmin, kwire_topic: str, settled: Settled) -> None:
         ((broker, _, _),) = admin.brokers()
-        admin.change_configs("broker", str(broker), [("set", "log.retention.ms", "86400000")])
+        admin.change_configs("broker", str(broker), [("set", "log.index.interval.bytes", "5000")])
 
         def assert_inherited() -> None:
-            assert admin.broker_configs(str(broker))["log.retention.ms"] == Setting("86400000", overridden=True)
-            assert admin.topic_configs(kwire_topic)[RETENTION].value == "86400000"
+            assert admin.broker_configs(str(broker))["log.index.interval.bytes"] == Setting("5000", overridden=True)
+            assert admin.topic_configs(kwire_topic)["index.interval.bytes"].value == "5000"
 
         try:
             settled(assert_inherited)
         finally:
-            admin.change_configs("broker", str(broker), [("delete", "log.retention.ms", None)])
+            admin.change_configs("broker", str(broker), [("delete", "log.index.interval.bytes", None)])
 
     def test_a_read_only_broker_config_stays(self, admin: IncrementalAdmin) -> None:
         ((broker, _, _),) = admin.brokers()

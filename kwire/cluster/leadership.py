@@ -58,9 +58,9 @@ class Leadership:
         """None while its log dir is offline."""
         self.since_epoch = since_epoch
         """The leader epoch from which on this broker has led without a break."""
-        self.isr: frozenset[int] = frozenset()
+        self.isr: tuple[int, ...] = ()
         """What the controller agreed on."""
-        self.maximal_isr = self.isr
+        self.maximal_isr: tuple[int, ...] = ()
         self.followers: dict[int, Follower] = {}
         """By broker id."""
         self._partition = partition
@@ -71,7 +71,7 @@ class Leadership:
         """Follows a state of the partition in which this broker leads."""
         me = self._surroundings.broker_id
         new_leader = not self.isr
-        self.isr = self.maximal_isr = frozenset(state.isr)
+        self.isr = self.maximal_isr = state.isr
         self._pending = None
         known = self.followers
         self.followers = {broker: known.get(broker) or Follower(broker) for broker in state.replicas if broker != me}
@@ -163,7 +163,7 @@ class Leadership:
             and fetch_offset >= (self._partition.epoch_start_offset or 0)
             and may_join(broker, broker_epoch)
         ):
-            self._propose(self.isr | {follower.broker_id})
+            self._propose((*self.isr, follower.broker_id))
         return self.advance() or deleted
 
     def shrink_isr(self) -> None:
@@ -179,9 +179,9 @@ class Leadership:
             if follower.broker_id in self.isr and not follower.is_caught_up(end, now, max_lag)
         }
         if lagging:
-            self._propose(self.isr - lagging)
+            self._propose(tuple(broker for broker in self.isr if broker not in lagging))
 
-    def _propose(self, isr: frozenset[int]) -> None:
+    def _propose(self, isr: tuple[int, ...]) -> None:
         epochs = {}
         for broker in isr:
             follower = self.followers.get(broker)
@@ -191,7 +191,7 @@ class Leadership:
         def committed(state: PartitionImage) -> None:
             if self._pending is proposal and state.partition_epoch >= partition.partition_epoch:
                 partition.partition_epoch = state.partition_epoch
-                self._agreed(frozenset(state.isr))
+                self._agreed(state.isr)
 
         def refused(code: ErrorCode) -> None:
             # This refusal tells that the proposal was made on top of the newest state and did not come true. After any
@@ -209,10 +209,10 @@ class Leadership:
             refused,
         )
         self._pending = proposal
-        self.maximal_isr = self.isr | isr
+        self.maximal_isr = max(self.isr, isr, key=len)
         self._surroundings.propose_isr(proposal)
 
-    def _agreed(self, isr: frozenset[int]) -> None:
+    def _agreed(self, isr: tuple[int, ...]) -> None:
         self._pending = None
         self.isr = self.maximal_isr = isr
         if self.advance():

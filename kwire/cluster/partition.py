@@ -20,6 +20,7 @@ from kwire.storage.validated import Origin
 
 if TYPE_CHECKING:
     from kwire.cluster.waiting import Waiter
+    from kwire.config.topic import LogConfig
     from kwire.ports.files import Buffer
     from kwire.storage.log import AppendInfo, Log
     from kwire.storage.validated import ValidatedBatches
@@ -115,6 +116,13 @@ class Partition(Replica):
         if self.leadership is not None:
             self.leadership.log = None
         self.changed()
+
+    def configure(self, config: LogConfig) -> None:
+        """Another configuration of the topic: a smaller `min.insync.replicas` may let the high watermark go on."""
+        if self.log is not None:
+            self.log.config = config
+            if self.leadership is not None and self.leadership.advance():
+                self.changed()
 
     def hold_role(self) -> None:
         """Keeps the role as it is until `release_role`: the log is being changed in that role."""

@@ -1,0 +1,287 @@
+"""All partitions of this broker: what the metadata say becomes logs, roles and fetchers.
+
+`apply` is the metadata store's subscriber. It looks at the topics whose image is another object than before, and in
+these at the partitions whose image is; so one change among 10,000 partitions costs little more than itself.
+
+    manager = ReplicaManager(config, store, logs, clock, transport)
+    await manager.start(store.image)             the logs are loaded; afterwards `partition` finds what there is
+    store.subscribe(manager.apply)
+    await manager.run()                          in a task: fetchers, ISR changes, the look for lagging followers
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import trio
+
+from kwire.cluster.fetcher import FetchSettings
+from kwire.cluster.fetchers import Fetchers
+from kwire.cluster.isr import ANY_EPOCH, IsrUpdater
+from kwire.cluster.partition import Partition
+from kwire.config.broker import BrokerConfig
+from kwire.config.topic import LogConfig
+from kwire.metadata.image import NO_LEADER, BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
+from kwire.metadata.store import MetadataStore
+from kwire.ports.clock import Clock
+from kwire.ports.transport import Transport
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.storage.log import Log
+from kwire.storage.log_dir import LogDir
+from kwire.storage.manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+_PARALLEL = 8
+"""Logs made at once: each waits for a worker thread a few times."""
+
+
+class _Arrival(NamedTuple):
+    """A partition that is new or changed, and its state from now on."""
+
+    partition: Partition
+    state: PartitionImage
+    is_new: bool
+    """Of a topic created just now, or just added to one."""
+
+
+class ReplicaManager:
+    """The partitions of one broker."""
+
+    def __init__(
+        self, config: BrokerConfig, store: MetadataStore, logs: LogManager, clock: Clock, transport: Transport
+    ) -> None:
+        self.broker_id: int = config.broker_id
+        self.brokers: Mapping[int, BrokerImage] = {}
+        """Of the newest image."""
+        self.max_lag_ms: int = config["replica.lag.time.max.ms"]
+        self.partitions: dict[tuple[str, int], Partition] = {}
+        """By topic name and partition number; not to be changed by others."""
+        self._config = config
+        self._image = MetadataImage()
+        self._logs = logs
+        self._clock = clock
+        self._listener: str = config["inter.broker.listener.name"] or config["security.inter.broker.protocol"]
+        self._isr = IsrUpdater(store, self.broker_id)
+        self.propose_isr = self._isr.submit
+        self._fetchers = Fetchers(
+            transport,
+            self._endpoint,
+            FetchSettings(
+                self.broker_id,
+                self._broker_epoch,
+                config["replica.fetch.wait.max.ms"],
+                config["replica.fetch.min.bytes"],
+                config["replica.fetch.response.max.bytes"],
+                config["replica.fetch.max.bytes"],
+                config["replica.fetch.backoff.ms"],
+                config["replica.socket.timeout.ms"],
+            ),
+        )
+
+    def now_ms(self) -> int:
+        """On a monotonic clock."""
+        return int(self._clock.monotonic() * 1000)
+
+    def partition(self, topic: str, index: int) -> Partition:
+        """The partition; its own methods tell whether it can serve.
+
+        Raises UNKNOWN_TOPIC_OR_PARTITION; NOT_LEADER_OR_FOLLOWER where it exists but this broker is no replica of it.
+        """
+        found = self.partitions.get((topic, index))
+        if found is None:
+            if self._image.partition(topic, index) is None:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+                )
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Broker {self.broker_id} is no replica of {topic}-{index}"
+            )
+        return found
+
+    def partition_by_id(self, topic_id: bytes, index: int) -> Partition:
+        """Likewise, by topic id. Raises UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER."""
+        name = self._image.topic_names.get(topic_id)
+        if name is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+        return self.partition(name, index)
+
+    # Following the metadata
+
+    async def start(self, image: MetadataImage) -> None:
+        """Takes over the first image: takes all roles, and sets logs aside whose partitions are not here any more."""
+        self._logs.on_offline = self._dir_failed
+        for log in list(self._logs.logs.values()):
+            topic = image.topics.get(log.topic)
+            here = topic is not None and log.topic_id in (None, topic.id) and log.partition < len(topic.partitions)
+            if topic is None or not here or self.broker_id not in topic.partitions[log.partition].replicas:
+                logger.warning("%s is not known to the cluster any more: its log is set aside", log.name)
+                await self._logs.set_aside(log.topic, log.partition)
+        await self._apply(MetadataImage(), image, starting=True)
+
+    async def apply(self, old: MetadataImage, new: MetadataImage) -> None:
+        """Follows a change of the metadata; when it returns, what was created can be used."""
+        await self._apply(old, new, starting=False)
+
+    async def _apply(self, old: MetadataImage, new: MetadataImage, *, starting: bool) -> None:
+        self._image = new
+        self.brokers = new.brokers
+        if new.topics is not old.topics:
+            await self._depart(old, new)
+            await self._arrive(list(self._arrivals(old, new, starting)))
+        if new.configs is not old.configs and not starting:
+            self._follow_configs(old, new)
+
+    async def _depart(self, old: MetadataImage, new: MetadataImage) -> None:
+        """Ends the partitions that are deleted, and those that moved to other brokers."""
+        for name, before in old.topics.items():
+            after = new.topics.get(name)
+            if after is before:
+                continue
+            for index, was in enumerate(before.partitions):
+                if self.broker_id not in was.replicas:
+                    continue
+                stays = (
+                    after is not None and after.id == before.id and self.broker_id in after.partitions[index].replicas
+                )
+                if not stays:
+                    await self._end(name, index)
+
+    async def _end(self, topic: str, index: int) -> None:
+        partition = self.partitions.pop((topic, index), None)
+        if partition is not None:
+            self._fetchers.leave(partition)
+            await partition.retire()
+        try:
+            await self._logs.delete(topic, index)
+        except KafkaError as error:
+            logger.warning("the log of %s-%d could not be deleted: %s", topic, index, error)
+
+    def _arrivals(self, old: MetadataImage, new: MetadataImage, starting: bool) -> Iterator[_Arrival]:
+        for name, topic in new.topics.items():
+            before = old.topics.get(name)
+            if topic is before:
+                continue
+            known = before.partitions if before is not None and before.id == topic.id else ()
+            for index, state in enumerate(topic.partitions):
+                is_new = index >= len(known)
+                if (is_new or state is not known[index]) and self.broker_id in state.replicas:
+                    yield _Arrival(self._partition_of(topic, index), state, is_new and not starting)
+
+    def _partition_of(self, topic: TopicImage, index: int) -> Partition:
+        return self.partitions.get((topic.name, index)) or Partition(topic.name, index, topic.id, self)
+
+    async def _arrive(self, arrivals: list[_Arrival]) -> None:
+        """Makes the logs that are missing, a few at once, and then gives each partition its role."""
+        configs: dict[str, LogConfig] = {}
+        places = trio.Semaphore(_PARALLEL)
+        async with trio.open_nursery() as nursery:
+            for arrival in arrivals:
+                partition = arrival.partition
+                if partition.log is not None:
+                    continue
+                config = configs.get(partition.topic)
+                if config is None:
+                    config = configs[partition.topic] = self._log_config(partition.topic)
+                present = self._logs.get(partition.topic, partition.index)
+                if present is not None and present.topic_id == partition.topic_id:
+                    partition.log = present
+                    present.config = config
+                else:
+                    await places.acquire()
+                    nursery.start_soon(self._open_log, arrival, config, places)
+        for arrival in arrivals:
+            await self._give_role(arrival.partition, arrival.state)
+
+    async def _open_log(self, arrival: _Arrival, config: LogConfig, places: trio.Semaphore) -> None:
+        partition, state = arrival.partition, arrival.state
+        try:
+            partition.log = await self._logs.get_or_create(
+                partition.topic,
+                partition.index,
+                partition.topic_id,
+                config,
+                directory=_directory(state, self.broker_id),
+                is_new=arrival.is_new,
+            )
+        except KafkaError as error:
+            logger.error("%s has no log: %s", partition.name, error)
+        finally:
+            places.release()
+
+    async def _give_role(self, partition: Partition, state: PartitionImage) -> None:
+        follows = state.leader not in (self.broker_id, NO_LEADER)
+        if not follows:
+            self._fetchers.leave(partition)
+        new_epoch = await partition.take_role(state)
+        self.partitions[partition.topic, partition.index] = partition
+        if follows and new_epoch and partition.log is not None:
+            self._fetchers.follow(partition, state.leader)
+
+    # Configurations
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Takes over the broker's configuration, of which the topics' defaults come."""
+        self._config = config
+        self._configure(self.partitions.values())
+
+    def _follow_configs(self, old: MetadataImage, new: MetadataImage) -> None:
+        changed = {
+            name
+            for kind, name in (*old.configs, *new.configs)
+            if kind == "topic" and old.config(kind, name) is not new.config(kind, name)
+        }
+        for name in changed:
+            topic = new.topics.get(name)
+            count = 0 if topic is None else len(topic.partitions)
+            found = (self.partitions.get((name, index)) for index in range(count))
+            self._configure(partition for partition in found if partition is not None)
+
+    def _configure(self, partitions: Iterable[Partition]) -> None:
+        configs: dict[str, LogConfig] = {}
+        for partition in partitions:
+            config = configs.get(partition.topic)
+            if config is None:
+                config = configs[partition.topic] = self._log_config(partition.topic)
+            partition.configure(config)
+
+    def _log_config(self, topic: str) -> LogConfig:
+        return LogConfig.of(self._config, self._image.config("topic", topic))
+
+    # Around the partitions
+
+    def _dir_failed(self, log_dir: LogDir, gone: list[Log]) -> None:
+        for log in gone:
+            partition = self.partitions.get((log.topic, log.partition))
+            if partition is not None:
+                self._fetchers.leave(partition)
+                partition.lose_log()
+
+    def _endpoint(self, broker_id: int) -> Endpoint | None:
+        broker = self.brokers.get(broker_id)
+        return None if broker is None or broker.fenced else broker.endpoint(self._listener)
+
+    def _broker_epoch(self) -> int:
+        broker = self.brokers.get(self.broker_id)
+        return ANY_EPOCH if broker is None else broker.epoch
+
+    async def run(self) -> None:
+        """Fetches for the partitions followed, and looks after the ISR of those led, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._fetchers.run)
+            nursery.start_soon(self._isr.run)
+            nursery.start_soon(self._shrink_isrs)
+
+    async def _shrink_isrs(self) -> None:
+        while True:
+            await trio.sleep(self.max_lag_ms / 2000)
+            for partition in self.partitions.values():
+                if partition.leadership is not None:
+                    partition.leadership.shrink_isr()
+
+
+def _directory(state: PartitionImage, broker_id: int) -> bytes | None:
+    """The id of the log dir assigned to this broker's replica."""
+    return state.directories[state.replicas.index(broker_id)] if state.directories else None

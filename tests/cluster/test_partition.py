@@ -1,0 +1,284 @@
+"""One partition: reads up to a bound, look-ups, deletions, who waits, and roles that change under way."""
+
+import pytest
+import trio
+import trio.testing
+
+from kwire.cluster.partition import ALL
+from kwire.cluster.replica import Bound
+from kwire.cluster.waiting import ReplicationWait
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records.builder import build_batch, simple_records
+from kwire.protocol.records.header import iter_batches
+from kwire.storage.leader_epochs import EpochEnd
+from kwire.storage.validated import Origin
+
+from .nodes import Cluster, Wakeup
+
+
+@pytest.fixture
+async def cluster(nursery):
+    cluster = Cluster(nursery)
+    await cluster.start(1, 2)
+    return cluster
+
+
+def code_of(raised) -> ErrorCode:
+    return raised.value.code
+
+
+def offsets(read) -> list[int]:
+    return [] if read.slice is None else [header.base_offset for header, _ in iter_batches(read.slice.read())]
+
+
+async def half_replicated(cluster):
+    """The leader of two records of which the follower has the first."""
+    await cluster.create()
+    await cluster[1].produce(b"a")
+    cluster.network.cut("broker-1", "broker-2")
+    await cluster[1].append(b"b")
+    return cluster[1].partition()
+
+
+async def test_bounds(cluster, autojump_clock):
+    partition = await half_replicated(cluster)
+    assert offsets(partition.read(0, 1000)) == [0]
+    assert offsets(partition.read(0, 1000, Bound.LAST_STABLE_OFFSET)) == [0]
+    assert partition.read(0, 1000, Bound.LAST_STABLE_OFFSET).aborted == []
+    assert offsets(partition.read(0, 1000, Bound.LOG_END)) == [0, 1]
+    assert offsets(partition.read(1, 1000)) == []
+    assert offsets(partition.read(2, 1000)) == []
+    assert offsets(await partition.fetch(0, 1000)) == [0]
+    for offset in (-1, 3):
+        with pytest.raises(KafkaError) as raised:
+            partition.read(offset, 1000)
+        assert code_of(raised) is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+async def test_a_batch_too_large_comes_only_where_one_must_come(cluster, autojump_clock):
+    partition = await half_replicated(cluster)
+    assert partition.read(0, 10).slice is None
+    assert offsets(partition.read(0, 10, min_one=True)) == [0]
+
+
+async def test_open_transactions(cluster, autojump_clock):
+    await cluster.create(replicas=(1,))
+    partition = cluster[1].partition()
+
+    records = simple_records([(None, b"in")], cluster[1].clock.wall_ms())
+    batch = build_batch(records, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    await partition.append(batch, 1, origin=Origin.COORDINATOR)
+    await cluster[1].append(b"out")
+    read = partition.read(0, 1000)
+    assert (read.last_stable_offset, read.high_watermark) == (0, 2)
+    assert offsets(read) == [0, 1]
+    assert offsets(partition.read(0, 1000, Bound.LAST_STABLE_OFFSET)) == []
+    assert await partition.list_offset(-1, Bound.LAST_STABLE_OFFSET) == (-1, 0, 0)
+    assert await partition.list_offset(-1) == (-1, 2, 0)
+
+
+async def test_diverging_readers(cluster, autojump_clock):
+    await cluster.create(replicas=(1,))
+    partition = cluster[1].partition()
+    await cluster[1].append(b"a")
+    await cluster.elect(1)
+    await cluster.elect(1)
+    await cluster[1].append(b"b")  # epochs 0 at 0, 1 at 1, 2 at 1
+    assert partition.read(1, 1000, last_fetched_epoch=0).diverging is None
+    assert partition.read(2, 1000, last_fetched_epoch=0).diverging == EpochEnd(0, 1)
+    assert partition.read(1, 1000, last_fetched_epoch=2).diverging is None
+    with pytest.raises(KafkaError) as raised:
+        partition.read(1, 1000, last_fetched_epoch=3)
+    assert code_of(raised) is ErrorCode.OFFSET_OUT_OF_RANGE
+    diverged = partition.read(5, 1000, last_fetched_epoch=1)
+    assert (diverged.diverging, diverged.slice, diverged.log_end_offset) == (EpochEnd(0, 1), None, 2)
+    await partition.delete_records(1)
+    with pytest.raises(KafkaError) as raised:
+        partition.read(0, 1000, last_fetched_epoch=2)
+    assert code_of(raised) is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+async def test_ends_of_epochs(cluster, autojump_clock):
+    await cluster.create(replicas=(1,))
+    partition = cluster[1].partition()
+    assert partition.end_of_epoch(0) == EpochEnd(0, 0)
+    await cluster[1].append(b"a")
+    await cluster.elect(1)
+    assert partition.end_of_epoch(0) == EpochEnd(0, 1)
+    assert partition.end_of_epoch(1) == EpochEnd(1, 1)
+    assert partition.end_of_epoch(2) == EpochEnd(-1, -1)
+
+
+async def test_offsets_by_time(cluster, autojump_clock):
+    await cluster.create()
+    partition = cluster[1].partition()
+
+    async def listed(timestamp: int, **options) -> tuple[int, int, int]:
+        return tuple(await partition.list_offset(timestamp, **options))
+
+    nothing = (-1, -1, -1)
+    assert [await listed(timestamp) for timestamp in (-1, -2, -3, -4, -5, -6, 0)] == [
+        (-1, 0, 0),
+        (-1, 0, 0),
+        nothing,
+        (-1, 0, 0),
+        nothing,
+        nothing,
+        nothing,
+    ]
+    for time in (1000, 3000, 2000):
+        await partition.append(build_batch(simple_records([(None, b"x")], time)), 1)
+    await trio.sleep(2)
+    cluster.network.cut("broker-1", "broker-2")
+    await partition.append(build_batch(simple_records([(None, b"x")], 9000)), 1)
+    assert await listed(-1) == (-1, 3, 0)
+    assert await listed(1500) == (3000, 1, 0)
+    assert await listed(9000) == nothing  # not committed
+    assert await listed(9000, isolation=Bound.LOG_END) == (9000, 3, 0)
+    assert await listed(-1, isolation=Bound.LOG_END) == (-1, 4, 0)
+    await partition.delete_records(2)
+    assert await listed(-2) == await listed(-4) == (-1, 2, 0)
+
+
+async def test_only_leaders_answer_unless_asked_as_a_replica(cluster, autojump_clock):
+    await half_replicated(cluster)
+    follower = cluster[2].partition()
+    for call in (lambda: follower.read(0, 100), lambda: follower.end_of_epoch(0), follower.low_watermark):
+        with pytest.raises(KafkaError) as raised:
+            call()
+        assert code_of(raised) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    for call in (follower.list_offset(-1), follower.delete_records(0)):
+        with pytest.raises(KafkaError) as raised:
+            await call
+        assert code_of(raised) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert offsets(follower.read(0, 1000, Bound.LOG_END, leader_only=False)) == [0]
+    assert follower.end_of_epoch(0, leader_only=False) == EpochEnd(0, 1)
+
+
+async def test_deleting_records(cluster, autojump_clock):
+    await cluster.create(replicas=(1,))
+    partition = cluster[1].partition()
+    for value in (b"a", b"b", b"c"):
+        await cluster[1].append(value)
+    assert await partition.delete_records(1) == (1, 1)
+    assert await partition.delete_records(0) == (0, 1)
+    for offset in (4, -2):
+        with pytest.raises(KafkaError) as raised:
+            await partition.delete_records(offset)
+        assert code_of(raised) is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert await partition.delete_records(-1) == (3, 3)
+    assert partition.log.log_start_offset == 3
+    await cluster.create("compacted", replicas=(1,), cleanup_policy="compact")
+    with pytest.raises(KafkaError) as raised:
+        await cluster[1].partition("compacted").delete_records(0)
+    assert code_of(raised) is ErrorCode.POLICY_VIOLATION
+
+
+async def test_a_dead_replica_does_not_hold_the_low_watermark_back(cluster, autojump_clock):
+    partition = await half_replicated(cluster)
+    assert await partition.delete_records(1) == (1, 0)
+    await cluster.fence(2)
+    assert partition.low_watermark() == 1
+
+
+async def test_waiters_are_woken_by_every_change(cluster, autojump_clock):
+    await cluster.create()
+    partition = cluster[1].partition()
+    cluster.network.cut("broker-1", "broker-2")
+    await trio.sleep(2)
+    waiter = Wakeup()
+    partition.watch(waiter)
+    await cluster[1].append(b"a")
+    assert waiter.count == 1  # the end
+    partition.read_for_follower(2, 0, 100, log_start_offset=0)
+    assert waiter.count == 2  # the follower's log start became known
+    partition.read_for_follower(2, 0, 100, log_start_offset=0)
+    assert waiter.count == 2
+    partition.read_for_follower(2, 1, 100, log_start_offset=0)
+    assert waiter.count == 3  # the high watermark
+    await partition.delete_records(1)
+    assert waiter.count == 4
+    await cluster.elect(2)
+    assert waiter.count == 5
+    partition.unwatch(waiter)
+    partition.unwatch(waiter)
+    await cluster.elect(1)
+    assert waiter.count == 5
+
+
+async def test_followers_wake_their_waiters(cluster, autojump_clock):
+    await cluster.create()
+    waiter = Wakeup()
+    cluster[2].partition().watch(waiter)
+    await cluster[1].produce(b"a")
+    before = waiter.count
+    assert before >= 1
+    await trio.sleep(2)
+    assert waiter.count > before  # the high watermark came with a later fetch
+
+
+async def test_waiting_for_several_appends(cluster, autojump_clock):
+    await cluster.create("t")
+    await cluster.create("alone", replicas=(1,))
+    await trio.sleep(2)
+    cluster.network.cut("broker-1", "broker-2")
+    first, second = cluster[1].partition("t"), cluster[1].partition("alone")
+    appends = [
+        (first, await cluster[1].append(b"a", topic="t", acks=ALL)),
+        (second, await cluster[1].append(b"b", topic="alone", acks=ALL)),
+        (first, await cluster[1].append(b"c", topic="t", acks=ALL)),
+    ]
+    wait = ReplicationWait(appends)
+    assert wait.outcomes == [None, ErrorCode.NONE, None]
+    first.read_for_follower(2, 1, 100)
+    assert wait.outcomes == [ErrorCode.NONE, ErrorCode.NONE, None]
+    assert await wait.finish(1) == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT]
+    first.read_for_follower(2, 2, 100)
+    assert wait.outcomes[2] is None  # it watches no more
+    assert ReplicationWait(appends).settled
+
+
+async def test_giving_up_a_wait(cluster, autojump_clock, nursery):
+    partition = await half_replicated(cluster)
+    wait = ReplicationWait([(partition, await cluster[1].append(b"c", acks=ALL))])
+    outcomes = []
+    nursery.start_soon(lambda: _collect(wait, outcomes))
+    await trio.testing.wait_all_tasks_blocked()
+    wait.give_up()
+    await trio.testing.wait_all_tasks_blocked()
+    assert outcomes == [[ErrorCode.REQUEST_TIMED_OUT]]
+
+
+async def _collect(wait: ReplicationWait, outcomes: list) -> None:
+    outcomes.append(await wait.finish(60))
+
+
+async def test_a_change_of_role_waits_for_appends_under_way(cluster, autojump_clock, nursery):
+    """What was begun as the leader is in the log before anything that the new role does to it."""
+    await cluster.create()
+    partition = cluster[1].partition()
+    partition.hold_role()
+    done = trio.Event()
+
+    async def elect() -> None:
+        await cluster.elect(2)
+        done.set()
+
+    nursery.start_soon(elect)
+    await trio.testing.wait_all_tasks_blocked()
+    assert not done.is_set()
+    with pytest.raises(KafkaError) as raised:
+        await cluster[1].append(b"a")
+    assert code_of(raised) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    partition.release_role()
+    await done.wait()
+    assert (partition.is_leader, partition.leader) == (False, 2)
+
+
+async def test_states_that_are_older_are_ignored(cluster, autojump_clock):
+    await cluster.create()
+    old = cluster.state()
+    await cluster.elect(2)
+    partition = cluster[1].partition()
+    assert not await partition.take_role(old)
+    assert (partition.leader, partition.leader_epoch) == (2, 1)

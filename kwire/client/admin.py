@@ -130,7 +130,7 @@ class Admin:
                 request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=self._timeout_ms)
             response = await self._client.call_controller(request, timeout=self._client.request_timeout + 30)
             for result in response.responses:
-                check(result.error_code, result.error_message or f"topic {result.name!r}")
+                check(result.error_code, ": ".join(filter(None, [f"topic {result.name!r}", result.error_message])))
 
         await self._client.retrying(delete, unknown_topic_grace=0)
         for name in names:

@@ -1,4 +1,4 @@
-"""A scripted broker on a network in memory."""
+"""A scripted broker, on a network in memory or on a real one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 import trio
 
 from kwire.client.connection import response_type
-from kwire.ports.memory_transport import MemoryNetwork
-from kwire.ports.transport import Stream, StreamClosed
+from kwire.ports.transport import Stream, StreamClosed, Transport
 from kwire.protocol import codec, headers
 from kwire.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from kwire.protocol.messages.metadata import (
@@ -33,9 +32,9 @@ class ScriptedBroker:
     offers, by request type; `requests` is what it got, (version, request) in order.
     """
 
-    def __init__(self, network: MemoryNetwork, host: str = "broker", port: int = PORT, node_id: int = 1) -> None:
-        self.network = network
-        self.host, self.port, self.node_id = host, port, node_id
+    def __init__(self, transport: Transport, host: str = "broker", port: int = PORT) -> None:
+        self.transport = transport
+        self.host, self.port = host, port
         self.scripts: dict[type[Message], Any] = {}
         self.versions: dict[type[Message], tuple[int, int]] = {}
         self.requests: list[tuple[int, Any]] = []
@@ -60,7 +59,8 @@ class ScriptedBroker:
         return [seen for _, seen in self.requests if isinstance(seen, request)]
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        listener = await self.network.transport(self.host).listen(self.host, self.port)
+        listener = await self.transport.listen(self.host, self.port)
+        self.port = listener.port
         try:
             task_status.started()
             await listener.serve(self._serve)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from scripted_broker import ScriptedBroker, metadata
 
 from kwire.client.admin import Admin, ConfigEntry, ConfigSource, ResourceType
 from kwire.client.errors import UnsupportedApi
@@ -33,6 +32,7 @@ from kwire.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from kwire.protocol.messages.metadata import MetadataRequest
+from tests.client.scripted_broker import ScriptedBroker, metadata
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ async def test_a_refusal_has_the_brokers_message(admin, broker) -> None:
 
 
 async def test_the_controller_is_asked_and_followed(network, nursery, admin, broker, autojump_clock) -> None:
-    other = ScriptedBroker(network, "other", 9093, node_id=2)
+    other = ScriptedBroker(network.transport("other"), "other", 9093)
     await nursery.start(other.run)
     brokers = {1: ("broker", 9092), 2: ("other", 9093)}
     moved = metadata({}, brokers)
@@ -178,7 +178,7 @@ async def test_alter_configs(admin, broker) -> None:
 
 
 async def test_a_broker_tells_of_itself(network, nursery, admin, broker) -> None:
-    other = ScriptedBroker(network, "other", 9093, node_id=2)
+    other = ScriptedBroker(network.transport("other"), "other", 9093)
     await nursery.start(other.run)
     broker.on(MetadataRequest, metadata({}, {1: ("broker", 9092), 2: ("other", 9093)}))
     for each in (broker, other):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import trio
-from scripted_broker import ScriptedBroker, metadata
 
 from kwire.client.client import Client
 from kwire.client.errors import AdvertisedAddressUnreachable, BrokerUnreachable, UnsupportedApi
@@ -17,6 +16,7 @@ from kwire.protocol.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from kwire.protocol.messages.metadata import MetadataRequest
+from tests.client.scripted_broker import ScriptedBroker, metadata
 
 
 def listed(request: ListOffsetsRequest, error: int = 0) -> ListOffsetsResponse:
@@ -59,7 +59,7 @@ async def test_one_connection_serves_bootstrap_and_leader(client, broker) -> Non
 
 
 async def test_each_leader_is_asked_for_its_own(network, nursery, client, broker) -> None:
-    other = ScriptedBroker(network, "other", 9093, node_id=2)
+    other = ScriptedBroker(network.transport("other"), "other", 9093)
     await nursery.start(other.run)
     broker.on(MetadataRequest, metadata({"t": [1, 2, 1, 2]}, {1: ("broker", 9092), 2: ("other", 9093)}))
     for each in (broker, other):
@@ -77,7 +77,7 @@ async def test_each_leader_is_asked_for_its_own(network, nursery, client, broker
 
 
 async def test_a_leader_that_moved_is_found(network, nursery, client, broker, autojump_clock) -> None:
-    other = ScriptedBroker(network, "other", 9093, node_id=2)
+    other = ScriptedBroker(network.transport("other"), "other", 9093)
     await nursery.start(other.run)
     brokers = {1: ("broker", 9092), 2: ("other", 9093)}
     broker.on(MetadataRequest, [metadata({"t": [1]}, brokers), metadata({"t": [2]}, brokers)])
@@ -125,7 +125,7 @@ async def test_a_lost_connection_is_opened_again(client, broker, autojump_clock)
 
 
 async def test_a_broker_that_restarts_is_waited_for(network, client, autojump_clock) -> None:
-    broker = ScriptedBroker(network)
+    broker = ScriptedBroker(network.transport("broker"))
     broker.on(MetadataRequest, metadata({"t": [1]}))
     broker.on(ListOffsetsRequest, listed)
     async with trio.open_nursery() as nursery:

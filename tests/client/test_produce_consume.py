@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from scripted_broker import TOPIC_ID, metadata
 
 from kwire.client.consumer import Consumer
 from kwire.client.errors import ProtocolViolation
@@ -34,6 +33,7 @@ from kwire.protocol.records.control import build_end_txn_marker
 from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import read_header
 from kwire.protocol.records.record import Record, iter_records
+from tests.client.scripted_broker import TOPIC_ID, metadata
 
 
 class Leader:

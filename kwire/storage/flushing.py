@@ -33,7 +33,7 @@ def flush_up_to(log: Log, offset: int) -> tuple[Callable[[], None], Callable[[],
     epochs = checkpoints.encode_epochs(log.epochs.entries()) if log.epochs.dirty else None
     names_changed = log.names_changed
     version = log.version
-    log.epochs.dirty = log.names_changed = False
+    active = log.segments.active
 
     def work() -> None:
         for file in opened:
@@ -50,6 +50,10 @@ def flush_up_to(log: Log, offset: int) -> tuple[Callable[[], None], Callable[[],
         log.last_flush_ms = log.services.clock.wall_ms()
         if version == log.version:
             log.recovery_point = max(log.recovery_point, offset)
+        if epochs == checkpoints.encode_epochs(log.epochs.entries()):
+            log.epochs.dirty = False
+        if active is log.segments.active:
+            log.names_changed = False
 
     return work, done
 

@@ -334,6 +334,7 @@ class LogManager:
 
     async def close(self, broker_epoch: int = -1) -> None:
         """Flushes and closes all logs and marks each dir as stopped cleanly. `run` must have ended."""
+        await self.services.chores.finish_due()
         async with trio.open_nursery() as nursery:
             for log_dir in self.online_dirs:
                 nursery.start_soon(self._close_dir, log_dir, broker_epoch)

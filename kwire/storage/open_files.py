@@ -16,8 +16,8 @@ class Openable(Protocol):
     used: bool
     """Set at each use; says that the turn to be dropped should pass by once."""
 
-    def drop_open(self) -> bool:
-        """Lets go of what is open; False where it cannot be, or nothing was."""
+    def drop_open(self) -> None:
+        """Lets go of what is open."""
 
 
 class OpenFiles:
@@ -39,9 +39,11 @@ class OpenFiles:
             if len(self._open) < self._limit:
                 break
             candidate = self._open.popleft()
-            if candidate.used or not candidate.drop_open():
+            if candidate.used:
                 candidate.used = False
                 self._open.append(candidate)
+            else:
+                candidate.drop_open()
         self._open.append(newcomer)
 
     def forget(self, gone: Openable) -> None:

@@ -177,6 +177,7 @@ class _Loader:
             base_offset,
             created_ms=self._task.now_ms,
             index_interval=self._task.config.index_interval_bytes,
+            preallocate=self._task.config.segment_bytes if self._task.config.preallocate else 0,
         )
 
     def _check(self) -> int:
@@ -210,7 +211,7 @@ class _Loader:
         for number, segment in enumerate(segments):
             self._producers.end_offset = max(self._producers.end_offset, segment.base_offset)
             self._producers.take_snapshot(sync=False)
-            if segment.base_offset < next_offset:  # a segment within the one before it is not of this log
+            if not self._follows(segment, next_offset):
                 self._cut(segments[number:], next_offset)
                 break
             size = segment.size
@@ -219,6 +220,16 @@ class _Loader:
                 self._cut(segments[number + 1 :], next_offset)
                 break
         return next_offset
+
+    def _follows(self, segment: Segment, next_offset: int) -> bool:
+        """Whether a segment can be the one after a log that ends at `next_offset`.
+
+        Compaction leaves gaps between segments. Any other gap that is not wholly below the recovery point stands for
+        records that a power cut took; a replica that kept what came after them would differ from its leader for ever.
+        """
+        if segment.base_offset <= next_offset:
+            return segment.base_offset == next_offset
+        return self._task.config.compacted or segment.base_offset <= self._task.recovery_point
 
     def _recover(self, segment: Segment) -> int:
         """Goes through one segment and cuts it at the first batch that is not whole; returns its next offset."""

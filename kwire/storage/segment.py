@@ -165,15 +165,13 @@ class Segment:
         self.used = True
         return file
 
-    def drop_open(self) -> bool:
+    def drop_open(self) -> None:
         """Forgets the file and, of a sealed segment, the indexes; whoever still sends from the file keeps it open."""
-        dropped = self._file is not None
         self._file = None
         if self.recent is None and self.indexes is not None and self.indexes.settled:
             self._newest = self.indexes.newest
             self.indexes = None
             self._transactions = None
-        return dropped
 
     def forget_open(self) -> None:
         """Lets go of everything open: the segment is closed or removed."""
@@ -397,7 +395,9 @@ class Segment:
         """Forgets those whose marker is at or after `from_offset`."""
         if not self.has_transactions:
             return
-        kept = [transaction for transaction in self.transactions() if transaction.last_offset < from_offset]
+        kept = []
+        if from_offset > self.base_offset:
+            kept = [transaction for transaction in self.transactions() if transaction.last_offset < from_offset]
         file = self.files.open(self.path(layout.TRANSACTION_INDEX))
         file.truncate(len(kept) * ENTRY_SIZE)
         file.close()

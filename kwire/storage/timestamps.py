@@ -41,18 +41,20 @@ async def load_newest(log: Log, segments: list[Segment]) -> list[TimestampOffset
 
 async def offset_for_timestamp(log: Log, timestamp: int) -> FoundOffset | None:
     """See `Log.offset_for_timestamp`."""
-    segments = list(log.segments)
-    newest = await load_newest(log, segments)
     start_offset = log.log_start_offset
+    segments = log.segments.from_offset(start_offset)
+    newest = await load_newest(log, segments)
     for segment, latest in zip(segments, newest, strict=True):
         if latest.timestamp >= timestamp:
-            return await _search(log, segment, _first_not_older, timestamp, start_offset)
+            found = await _search(log, segment, _first_not_older, timestamp, start_offset)
+            if found is not None:
+                return found
     return None
 
 
 async def max_timestamp_offset(log: Log) -> FoundOffset | None:
     """See `Log.max_timestamp_offset`."""
-    segments = list(log.segments)
+    segments = log.segments.from_offset(log.log_start_offset)
     newest = await load_newest(log, segments)
     latest = max(newest, key=lambda candidate: candidate.timestamp)
     if latest.timestamp < 0:

@@ -1,0 +1,111 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kwire.ports.memory_files import MemoryFileSystem
+from kwire.storage.batch_walk import SCAN_WINDOW, headers, verified
+from kwire.storage.open_files import OpenFiles
+from kwire.storage.recent_batches import RecentBatches
+
+from .support import placed
+
+
+def file_of(data):
+    files = MemoryFileSystem()
+    files.make_dirs("/d")
+    file = files.open("/d/log", create=True)
+    file.pwrite([data], 0)
+    return file
+
+
+sizes = st.lists(st.integers(0, 400), max_size=12)
+
+
+def built(paddings):
+    parts = [placed(i, ["x" * padding]) for i, padding in enumerate(paddings)]
+    return parts, b"".join(parts)
+
+
+@given(sizes, st.binary(max_size=80), st.sampled_from([61, 100, 1000, SCAN_WINDOW]))
+def test_walks_end_before_what_is_no_batch(paddings, tail, window):
+    parts, data = built(paddings)
+    file = file_of(data + tail)
+    positions = [sum(map(len, parts[:i])) for i in range(len(parts))]
+    assert [position for position, _ in headers(file, 0, len(data), window)] == positions
+    found = list(verified(file, 0, file.size()))
+    assert [position for position, _, _ in found] == positions
+    assert [header.base_offset for _, header, _ in found] == list(range(len(parts)))
+
+
+@given(sizes.filter(bool), st.data())
+def test_a_flipped_bit_ends_a_verified_walk(paddings, data):
+    parts, content = built(paddings)
+    victim = data.draw(st.integers(0, len(parts) - 1))
+    start = sum(map(len, parts[:victim]))
+    at = data.draw(st.integers(start + 21, start + len(parts[victim]) - 1))
+    torn = bytearray(content)
+    torn[at] ^= 1 << data.draw(st.integers(0, 7))
+    assert len(list(verified(file_of(torn), 0, len(torn)))) == victim
+
+
+def test_a_batch_larger_than_the_window_is_read_whole():
+    parts, data = built([10, 3 * SCAN_WINDOW, 20])
+    file = file_of(data)
+    assert [bytes(batch) == part for (_, _, batch), part in zip(verified(file, 0, len(data)), parts, strict=True)]
+    assert len(list(headers(file, 0, len(data)))) == 3
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), max_size=700), st.integers(0, 50))
+def test_recent_batches_know_or_say_that_they_do_not(plan, start):
+    recent = RecentBatches(start)
+    offset, position, known = start, 1000, []
+    for count, size in plan:
+        recent.add(offset + count, position)
+        known.append((offset + count, position, size))
+        offset, position = offset + count, position + size
+    for target in {start, start + 1, offset - 1, offset, (start + offset) // 2}:
+        expected = next(((at, size) for end, at, size in known if end > target), None)
+        assert recent.find(target, position) in (expected, None)
+    for end, at, size in known[-256:]:
+        assert recent.find(end - 1, position) == (at, size)
+
+
+class Thing:
+    def __init__(self, name):
+        self.name = name
+        self.used = False
+        self.open = True
+
+    def drop_open(self):
+        self.open = False
+
+
+def test_what_was_not_used_lately_is_dropped_first():
+    pool = OpenFiles(3)
+    a, b, c, d, e = (Thing(name) for name in "abcde")
+    for thing in (a, b, c):
+        pool.opened(thing)
+    for thing in (a, b, c):
+        thing.used = False
+    b.used = True
+    pool.opened(d)
+    assert [thing.open for thing in (a, b, c, d)] == [False, True, True, True]
+    pool.opened(e)
+    assert [thing.open for thing in (b, c, d, e)] == [True, False, True, True]
+    assert len(pool) == 3
+
+
+def test_where_all_were_used_the_oldest_goes():
+    pool = OpenFiles(2)
+    a, b, c = (Thing(name) for name in "abc")
+    for thing in (a, b, c):
+        pool.opened(thing)
+    assert [thing.open for thing in (a, b, c)] == [False, True, True]
+
+
+def test_forgetting():
+    pool = OpenFiles(2)
+    a = Thing("a")
+    pool.opened(a)
+    pool.forget(a)
+    pool.forget(a)
+    assert len(pool) == 0

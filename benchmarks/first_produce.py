@@ -1,0 +1,63 @@
+"""The smallest producer there is: a socket and two requests, for measuring when a broker first acknowledges."""
+
+from __future__ import annotations
+
+import socket
+import time
+from struct import pack, unpack
+from typing import Any
+
+from kwire.protocol import codec
+from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.headers import RequestHeader, decode_response_header, encode_request_header
+from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from kwire.protocol.records.builder import build_batch
+from kwire.protocol.records.record import Record
+
+_METADATA_VERSION = 9
+_PRODUCE_VERSION = 9
+_PAUSE = 0.005
+
+
+def produce_first(host: str, port: int, topic: str, deadline: float) -> None:
+    """Returns when one record to a topic that did not exist is acknowledged. TimeoutError after `deadline`."""
+    batch = build_batch([Record(0, int(time.time() * 1000), None, b"first", [])])
+    produce = ProduceRequest(
+        acks=1,
+        timeout_ms=5000,
+        topic_data=[TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])],
+    )
+    metadata = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+    while time.monotonic() < deadline:
+        try:
+            with socket.create_connection((host, port), timeout=5) as connection:
+                while time.monotonic() < deadline:
+                    known = _call(connection, ApiKey.METADATA, _METADATA_VERSION, metadata, MetadataResponse)
+                    if known.topics[0].error_code == 0:
+                        told = _call(connection, ApiKey.PRODUCE, _PRODUCE_VERSION, produce, ProduceResponse)
+                        if told.responses[0].partition_responses[0].error_code == 0:
+                            return
+                    time.sleep(_PAUSE)
+        except OSError:
+            time.sleep(_PAUSE)
+    raise TimeoutError(f"no acknowledgement from {host}:{port}")
+
+
+def _call(connection: socket.socket, key: ApiKey, version: int, request: Any, response_type: Any) -> Any:
+    frame = encode_request_header(RequestHeader(key, version, 1, "first")) + codec.encode(request, version)
+    connection.sendall(pack(">i", len(frame)) + frame)
+    (size,) = unpack(">i", _receive(connection, 4))
+    answer = _receive(connection, size)
+    _, body_at = decode_response_header(key, version, answer)
+    return codec.decode(response_type, version, answer[body_at:])
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        part = connection.recv(size - len(data))
+        if not part:
+            raise ConnectionError("closed")
+        data += part
+    return data

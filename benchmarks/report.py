@@ -1,0 +1,71 @@
+"""Medians, ratios, and the table for the README."""
+
+from __future__ import annotations
+
+import json
+import platform
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class Pairs:
+    """The figures of one step: per pair one of each side."""
+
+    step: str
+    kwire: list[dict[str, float]] = field(default_factory=list)
+    apache: list[dict[str, float]] = field(default_factory=list)
+    disturbed: int = 0
+    """Pairs during which other processes used much of the machine and that were measured all the same."""
+
+    def rows(self) -> list[tuple[str, float, float, float, float, float]]:
+        """(figure, kwire's median, Apache Kafka's, the ratio's median, least and greatest); ratios pair by pair."""
+        rows = []
+        for name in self.kwire[0]:
+            ours = [pair[name] for pair in self.kwire]
+            theirs = [pair[name] for pair in self.apache]
+            ratios = [a / b if b else float("nan") for a, b in zip(ours, theirs, strict=True)]
+            rows.append(
+                (
+                    name,
+                    statistics.median(ours),
+                    statistics.median(theirs),
+                    statistics.median(ratios),
+                    min(ratios),
+                    max(ratios),
+                )
+            )
+        return rows
+
+
+def markdown(results: list[Pairs]) -> str:
+    """One row a figure; the ratio is kwire / Apache Kafka."""
+    lines = [
+        "| step | figure | kwire | Apache Kafka | kwire / Apache Kafka (least to greatest) |",
+        "|---|---|---:|---:|---:|",
+    ]
+    for result in results:
+        for name, ours, theirs, ratio, least, greatest in result.rows():
+            lines.append(
+                f"| {result.step} | {name} | {_number(ours)} | {_number(theirs)} "
+                f"| {ratio:.2f} ({least:.2f} to {greatest:.2f}) |"
+            )
+    return "\n".join(lines)
+
+
+def write(results: list[Pairs], folder: Path) -> None:
+    """`results.json` with every pair, `results.md` with the table."""
+    folder.mkdir(parents=True, exist_ok=True)
+    document = {
+        "machine": {"processor": platform.processor() or platform.machine(), "python": platform.python_version()},
+        "steps": [
+            {"step": r.step, "kwire": r.kwire, "apache_kafka": r.apache, "disturbed": r.disturbed} for r in results
+        ],
+    }
+    (folder / "results.json").write_text(json.dumps(document, indent=1))
+    (folder / "results.md").write_text(markdown(results) + "\n")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"

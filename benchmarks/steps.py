@@ -1,0 +1,107 @@
+"""What is measured: each step takes a kind of broker and gives figures by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.first_produce import produce_first
+from benchmarks.loads import Produce, consume, create_topic
+from benchmarks.process import cpu_seconds, resident_mb
+
+Figures = dict[str, float]
+StartBroker = Callable[[], Any]
+"""Makes a broker that is not started: `start`, `close`, `bootstrap`, `pid` (BrokerProcess or ApacheKafka)."""
+
+_SETTLE_S = 3.0
+"""After the start, before idle memory is read: what starting left to do is done by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`measure(make)` starts what it needs with `make()`."""
+
+    name: str
+    measure: Callable[[StartBroker], Figures]
+
+
+def start_and_idle(make: StartBroker) -> Figures:
+    """Seconds from exec to the first acknowledged produce, CPU seconds spent by then, and resident MB when idle."""
+    broker = make()
+    try:
+        started = time.monotonic()
+        broker.start()
+        host, port = broker.bootstrap.rsplit(":", 1)
+        produce_first(host, int(port), "first", started + 60)
+        seconds, cpu = time.monotonic() - started, cpu_seconds(broker.pid)
+        time.sleep(_SETTLE_S)
+        return {"s to first ack": seconds, "CPU s to first ack": cpu, "MB idle": resident_mb(broker.pid)}
+    finally:
+        broker.close()
+
+
+def fresh(load: Produce) -> Callable[[StartBroker], Figures]:
+    """The load, and reading it back, in the first minute of a broker's life."""
+
+    def measure(make: StartBroker) -> Figures:
+        broker = make()
+        try:
+            broker.start()
+            return _run(broker, load, "fresh")
+        finally:
+            broker.close()
+
+    return measure
+
+
+def _run(broker: Any, load: Produce, topic: str) -> Figures:
+    create_topic(broker.bootstrap, topic, load.partitions)
+    before = cpu_seconds(broker.pid)
+    produced = load.run(broker.bootstrap, topic)
+    after = cpu_seconds(broker.pid)
+    memory = resident_mb(broker.pid)
+    consumed = consume(broker.bootstrap, topic, load.partitions, load.records)
+    last = cpu_seconds(broker.pid)
+    millions = load.records / 1e6
+    return {
+        "produced records/s": produced,
+        "CPU s per M produced": (after - before) / millions,
+        "MB after": memory,
+        "consumed records/s": consumed,
+        "CPU s per M consumed": (last - after) / millions,
+    }
+
+
+class Steady:
+    """Brokers that live on from step to step, each warmed by millions of records before it is measured."""
+
+    def __init__(self, warm_up_records: int) -> None:
+        self._warm_up = warm_up_records
+        self._brokers: dict[int, Any] = {}
+        self._topics = 0
+
+    def step(self, load: Produce) -> Callable[[StartBroker], Figures]:
+        def measure(make: StartBroker) -> Figures:
+            broker = self._brokers.get(id(make))
+            if broker is None:
+                broker = self._brokers[id(make)] = make()
+                broker.start()
+                self._warm(broker)
+            self._topics += 1
+            return _run(broker, load, f"steady-{self._topics}")
+
+        return measure
+
+    def close(self) -> None:
+        for broker in self._brokers.values():
+            broker.close()
+        self._brokers.clear()
+
+    def _warm(self, broker: Any) -> None:
+        for partitions in (1, 6):
+            topic = f"warm-{partitions}"
+            create_topic(broker.bootstrap, topic, partitions)
+            Produce(self._warm_up // 2, 100, partitions, "1").run(broker.bootstrap, topic)
+            consume(broker.bootstrap, topic, partitions, self._warm_up // 2)

@@ -95,6 +95,11 @@ class Leadership:
         return min(self.log.config.min_insync_replicas, len(self.followers) + 1)
 
     @property
+    def under_min_isr(self) -> bool:
+        """Whether the ISR is smaller than that: acks=all is refused, and nothing is committed."""
+        return bool(self.followers) and len(self.isr) < self.effective_min_isr
+
+    @property
     def low_watermark(self) -> int:
         """The smallest log start offset of all live replicas."""
         lowest = 0 if self.log is None else self.log.log_start_offset
@@ -112,7 +117,7 @@ class Leadership:
             return False
         end = log.log_end_offset
         if self.followers:
-            if len(self.isr) < self.effective_min_isr:
+            if self.under_min_isr:
                 return False
             leader_end = end
             for follower in self.followers.values():
@@ -120,10 +125,7 @@ class Leadership:
                     follower.broker_id in self.maximal_isr or self._about_to_join(follower, leader_end)
                 ):
                     end = follower.log_end_offset
-        if end <= log.high_watermark:
-            return False
-        log.advance_high_watermark(end)
-        return True
+        return log.advance_high_watermark(end)
 
     def _about_to_join(self, follower: Follower, leader_end: int) -> bool:
         """Whether it is caught up though not in the ISR: running away from it would keep it out for ever."""

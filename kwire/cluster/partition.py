@@ -149,7 +149,7 @@ class Partition(Replica):
             raise self._not_leader()
         if leadership.log is None:
             raise self._offline()
-        if acks == ALL and len(leadership.isr) < leadership.effective_min_isr:
+        if acks == ALL and leadership.under_min_isr:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"The size of the current ISR {sorted(leadership.isr)} is insufficient to satisfy the min.isr "

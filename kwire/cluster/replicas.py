@@ -60,6 +60,7 @@ class ReplicaManager:
         self.partitions: dict[tuple[str, int], Partition] = {}
         """By topic name and partition number; not to be changed by others."""
         self._config = config
+        self._store = store
         self._image = MetadataImage()
         self._logs = logs
         self._clock = clock
@@ -111,7 +112,10 @@ class ReplicaManager:
     # Following the metadata
 
     async def start(self, image: MetadataImage) -> None:
-        """Takes over the first image: takes all roles, and sets logs aside whose partitions are not here any more."""
+        """Takes over the first image: takes all roles, and sets logs aside whose partitions are not here any more.
+
+        When it returns, the store has no newer image: whoever subscribes `apply` now misses nothing.
+        """
         self._logs.on_offline = self._dir_failed
         for log in list(self._logs.logs.values()):
             topic = image.topics.get(log.topic)
@@ -120,6 +124,8 @@ class ReplicaManager:
                 logger.warning("%s is not known to the cluster any more: its log is set aside", log.name)
                 await self._logs.set_aside(log.topic, log.partition)
         await self._apply(MetadataImage(), image, starting=True)
+        while self._store.image is not self._image:  # others committed meanwhile
+            await self._apply(self._image, self._store.image, starting=False)
 
     async def apply(self, old: MetadataImage, new: MetadataImage) -> None:
         """Follows a change of the metadata; when it returns, what was created can be used."""
@@ -224,8 +230,9 @@ class ReplicaManager:
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Takes over the broker's configuration, of which the topics' defaults come."""
-        self._config = config
-        self._configure(self.partitions.values())
+        if config is not self._config:
+            self._config = config
+            self._configure(self.partitions.values())
 
     def _follow_configs(self, old: MetadataImage, new: MetadataImage) -> None:
         changed = {

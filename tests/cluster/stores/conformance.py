@@ -4,6 +4,7 @@ the same metadata (the same one again where only one may be open), and imports t
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 
 import pytest
 import trio
@@ -170,7 +171,7 @@ async def test_subscribers_see_every_step_in_order_before_the_commit_returns(sto
             nursery.start_soon(store.commit, [topic(f"t{number}", number)])
     assert steps[0][0] == start.version
     assert steps[-1][1] == store.image.version
-    assert all(before[1] == after[0] for before, after in zip(steps, steps[1:], strict=False))
+    assert all(before[1] == after[0] for before, after in pairwise(steps))
     seen = len(steps)
     unsubscribe()
     await store.commit([topic("z", 99)])

@@ -47,7 +47,7 @@ def _types(api_key: int) -> tuple[Any, Any]:
 
 def test_the_capture_is_whole() -> None:
     assert len(EXCHANGES) == 733
-    assert len(API_KEYS) == 70
+    assert len(API_KEYS) == 68
 
 
 @pytest.mark.parametrize("api_key", API_KEYS, ids=[APIS[key].name for key in API_KEYS])

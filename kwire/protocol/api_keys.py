@@ -182,11 +182,3 @@ APIS: dict[int, Api] = {
     92: Api("DeleteShareGroupOffsets", 0),
 }
 """Every API kwire has messages for, by key."""
-
-
-def is_flexible(api_key: int, version: int) -> bool:
-    """Whether requests and responses of this version have tagged fields. KeyError if the key is unknown.
-
-    The version may be one that nobody knows: Kafka takes any above the first flexible one as flexible.
-    """
-    return version >= APIS[api_key].flexible_from

@@ -22,6 +22,7 @@ from construct import (
 )
 
 from kwire.protocol import schema
+from kwire.protocol.codec.runtime import LONGEST_TEXT
 
 
 def _left(stream: BytesIO) -> int:
@@ -104,16 +105,14 @@ class Counted(Subconstruct):
 class Text(Counted):
     """A string: at most 32767 bytes, whatever the length field could hold. Broken UTF-8 is mended, not refused."""
 
-    LONGEST = 0x7FFF
-
     def _parse_items(self, length: int, stream: BytesIO, context: Any, path: str) -> Any:
-        if length > self.LONGEST:
+        if length > LONGEST_TEXT:
             raise ValidationError(f"a string of {length} bytes", path)
         return str(super()._parse_items(length, stream, context, path), "utf-8", "replace")
 
     def _build_items(self, value: Any, stream: BytesIO, context: Any, path: str) -> None:
         data = value.encode()
-        if len(data) > self.LONGEST:
+        if len(data) > LONGEST_TEXT:
             raise ValidationError(f"a string of {len(data)} bytes", path)
         super()._build_items(data, stream, context, path)
 

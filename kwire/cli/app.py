@@ -47,7 +47,7 @@ class Commands(TyperGroup):
     def main(self, args: Any = None, prog_name: str | None = None, **extra: Any) -> Any:  # type: ignore[override]
         extra["standalone_mode"] = False
         run = super().main
-        raise SystemExit(guarded(lambda: run(args, prog_name or "kwire", **extra)))
+        raise SystemExit(guarded(lambda: run(args, "kwire", **extra)))
 
 
 def _load(name: str) -> Any:

@@ -1,0 +1,148 @@
+"""The command as a whole: help, errors, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import kwire as package
+from kwire.cli.app import COMMANDS
+from kwire.cli.running import guarded, run_async
+from kwire.client.errors import AdvertisedAddressUnreachable, ConnectionLost
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+
+def test_help_names_every_command(kwire) -> None:
+    result = kwire("--help")
+    assert result.exit_code == 0
+    listed = [line.split()[0] for line in result.stdout.partition("Commands:")[2].splitlines() if line.strip()]
+    assert listed == list(COMMANDS)
+    assert "..." not in result.stdout.partition("Commands:")[2], "a summary is cut off"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[name] for name in COMMANDS] + [["topics", name] for name in ("create", "list", "describe", "alter", "delete")],
+)
+def test_every_command_has_help_that_fits(kwire, command: list[str]) -> None:
+    for flag in ("--help", "-h"):
+        result = kwire(*command, flag)
+        assert result.exit_code == 0
+        assert " ".join(command) in result.stdout
+        assert max(map(len, result.stdout.splitlines())) <= 80
+        assert "noqa" not in result.stdout
+
+
+def test_no_command_is_help(kwire) -> None:
+    for arguments in ([], ["topics"]):
+        assert "Commands:" in kwire(*arguments).output
+
+
+def test_version(kwire) -> None:
+    assert kwire("version").stdout == kwire("--version").stdout
+    assert kwire("version").stdout.startswith(f"kwire {package.__version__} (Python 3.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["topisc"], "No such command 'topisc'. Did you mean 'topics'? (see kwire --help)"),
+        (["topics", "descibe"], "No such command 'descibe'. Did you mean 'describe'? (see kwire topics --help)"),
+        (["topics", "create"], "Missing argument 'TOPIC...' (see kwire topics create --help)"),
+        (["produce", "t", "--acks", "2"], "--acks 2: must be 0, 1 or all"),
+        (["produce", "t", "-z", "zip"], "--compression zip: must be one of none, gzip, snappy, lz4, zstd"),
+        (["produce", "t", "--idempotent", "--acks", "1"], "--idempotent needs --acks all"),
+        (["produce", "t", "-D", ""], "a delimiter must not be empty (one record of a file: --whole)"),
+        (["produce", "t", "-H", "=x"], "--header =x: must be NAME=VALUE (NAME alone: a null value)"),
+        (["produce", "t", "--whole"], "--whole needs a FILE"),
+        (["consume", "t", "-f", "%z"], "format '%z': %z is not known (known: %s %S %R %k %K %t %p %o %T %h %%)"),
+        (["consume", "t", "-o", "now"], "now: must be beginning, end, OFFSET, -COUNT, s@TIME or e@TIME"),
+        (
+            ["consume", "t", "--isolation", "x"],
+            "--isolation x: must be one of read_uncommitted, read_committed",
+        ),
+        (["consume", "t", "-b", "host:x"], "--bootstrap: 'host:x' is no HOST:PORT"),
+        (["topics", "create", "t", "-c", "x"], "--config x: must be KEY=VALUE"),
+        (["topics", "create", "t", "--assignment", "1:x"], "--assignment 1:x: must be broker ids like 1:2,2:3"),
+        (
+            ["topics", "create", "t", "--assignment", "1", "-p", "1"],
+            "--assignment already says how many partitions and replicas there are",
+        ),
+        (["topics", "alter", "t"], "nothing to alter: give --partitions, --config or --delete-config"),
+        (["config"], "say what to do with the configuration: kwire config --describe [KEY]"),
+    ],
+)
+def test_misuse_is_one_line(kwire, arguments: list[str], said: str) -> None:
+    result = kwire(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr == f"kwire: {said}\n"
+    assert result.stdout == ""
+
+
+def test_nobody_there_is_one_line(kwire) -> None:
+    result = kwire("topics", "list", "-b", "127.0.0.1:1")
+    assert result.exit_code == 1
+    assert result.stderr == (
+        "kwire: no Kafka broker at 127.0.0.1:1: Connection refused "
+        "(is it running? name another with --bootstrap HOST:PORT)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "t-0"), 1, "MESSAGE_TOO_LARGE: t-0 (the topic's max.message.bytes"),
+        (KafkaError(ErrorCode.INVALID_CONFIG, "bad"), 1, "INVALID_CONFIG: bad\n"),
+        (ConnectionLost("connection to a:1 lost: x"), 1, "connection to a:1 lost: x\n"),
+        (AdvertisedAddressUnreachable("advertised"), 1, "advertised\n"),
+        (FileNotFoundError(2, "No such file", "name"), 1, "name: No such file\n"),
+        (OSError("odd"), 1, "odd\n"),
+    ],
+)
+def test_what_is_said_of_an_error(capsys, error: Exception, code: int, said: str) -> None:
+    def fail() -> None:
+        raise error
+
+    assert guarded(fail) == code
+    assert capsys.readouterr().err.startswith(f"kwire: {said}")
+
+
+def test_ctrl_c_says_nothing(capsys) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    assert guarded(interrupt) == 130
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bug_is_not_hidden() -> None:
+    with pytest.raises(ZeroDivisionError):
+        guarded(lambda: 1 / 0)
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        ([ValueError("first"), OSError("second")], ValueError),
+        ([ValueError("first"), KeyboardInterrupt()], KeyboardInterrupt),
+        ([ExceptionGroup("inner", [OSError("deep")])], OSError),
+    ],
+)
+def test_one_exception_of_a_group_is_told(raised: list[BaseException], told: type[BaseException]) -> None:
+    async def fail() -> None:
+        raise BaseExceptionGroup("several", raised)
+
+    with pytest.raises(told):
+        run_async(fail)
+
+
+def test_output_that_nobody_reads_ends_quietly() -> None:
+    command = f"{sys.executable} -m kwire config --describe | head -1"
+    for environment in ({}, {"PYTHONUNBUFFERED": "1"}):
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, env=environment, check=False
+        )
+        assert done.stderr == ""
+        assert done.stdout.count("\n") == 1

@@ -70,12 +70,20 @@ class Broker:
         self._given_store = store
         self._stopping = trio.Event()
         self._stop_within = 0.0
+        self.stopped = trio.Event()
+        """Set when `run` has ended, or failed."""
 
     async def run(self, *, task_status: trio.TaskStatus[tuple[Endpoint, ...]] = trio.TASK_STATUS_IGNORED) -> None:
         """Starts, reports where each listener is bound, serves until `stop`, and closes what it opened.
 
         Raises StartError or ConfigError where it can't start.
         """
+        try:
+            await self._run(task_status)
+        finally:
+            self.stopped.set()
+
+    async def _run(self, task_status: trio.TaskStatus[tuple[Endpoint, ...]]) -> None:
         specs = endpoints.bound(self.config)
         try:
             cluster_id = await self.logs.lock()

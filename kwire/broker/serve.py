@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+from collections.abc import AsyncIterator, Sequence
 
 import trio
 
@@ -19,15 +20,22 @@ logger = logging.getLogger(__name__)
 STOP_WITHIN_S = 3.0
 """After a signal, the longest that owed answers are waited for before the connections are cut and the logs closed."""
 
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
 
 def run(config: BrokerConfig, log_level: str = "warning") -> int:
     """Serves until SIGTERM or SIGINT; returns the process's exit code: 0, or 1 where the broker could not start."""
     logs.configure(log_level)
     for warning in config.warnings:
         logger.warning("%s", warning)
+    # Outside the receiver's life a signal is only noted: one before it ends the broker as soon as it runs, and a second
+    # one, at whatever moment, does not cut a clean stop short.
+    noted: list[int] = []
+    for number in _STOP_SIGNALS:
+        signal.signal(number, lambda received, frame: noted.append(received))
     failures: list[BaseException] = []
     try:
-        trio.run(_serve, config, _ports(config))
+        trio.run(_serve, config, _ports(config), noted)
     except* (StartError, ConfigError) as group:
         failures += _leaves(group)
     for failure in failures:
@@ -50,14 +58,27 @@ def _ports(config: BrokerConfig) -> Ports:
     )
 
 
-async def _serve(config: BrokerConfig, ports: Ports) -> None:
+async def _serve(config: BrokerConfig, ports: Ports, noted: Sequence[int]) -> None:
     broker = Broker(config, ports)
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with trio.open_signal_receiver(*_STOP_SIGNALS) as signals:
         async with trio.open_nursery() as nursery:
-            endpoints = await nursery.start(broker.run)
-            for endpoint in endpoints:
-                print(f"kwire ready on {endpoint.host}:{endpoint.port}", flush=True)
-                break
-            async for _ in signals:
-                broker.stop(STOP_WITHIN_S)
-                break
+            starting = trio.CancelScope()
+            nursery.start_soon(_stop_on_signal, broker, starting, signals, noted)
+            with starting:
+                first, *_ = await nursery.start(broker.run)
+                print(f"kwire ready on {first.host}:{first.port}", flush=True)
+            if starting.cancelled_caught:
+                nursery.cancel_scope.cancel()
+            await broker.stopped.wait()
+            nursery.cancel_scope.cancel()
+
+
+async def _stop_on_signal(
+    broker: Broker, starting: trio.CancelScope, signals: AsyncIterator[int], noted: Sequence[int]
+) -> None:
+    """Waits for the first signal and ends the broker: its start if that is not done, else with the answers it owes."""
+    if not noted:
+        async for _ in signals:
+            break
+    starting.cancel()
+    broker.stop(STOP_WITHIN_S)

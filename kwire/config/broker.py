@@ -60,6 +60,7 @@ class BrokerConfig:
         self.dynamic_defaults: Mapping[str, str] = _NOTHING
         """What admins set for all brokers."""
         self._values = _parse_all(self.originals)
+        _fill_in_ids(self._values, self.originals)
         _drop_controller_listeners(self._values)
         check_together(self._values)
         self.warnings: tuple[str, ...] = _warnings(self.originals)
@@ -98,10 +99,7 @@ class BrokerConfig:
     @property
     def broker_id(self) -> int:
         """`node.id`, or `broker.id` where only that is set."""
-        values = self._values
-        if "node.id" not in self.originals and values["broker.id"] >= 0:
-            return values["broker.id"]
-        return values["node.id"]
+        return self._values["node.id"]
 
     @property
     def log_dirs(self) -> tuple[str, ...]:
@@ -180,6 +178,14 @@ def refuse_unless_default(key: ConfigKey, value: Any) -> None:
         given = value if isinstance(value, Password) else to_text(value)
         default = f"its default, {key.default_text!r}" if key.default is not None else "it unset"
         raise ConfigError(f"{key.name}={given}: this version of kwire supports only {default}")
+
+
+def _fill_in_ids(values: dict[str, Any], originals: Mapping[str, str]) -> None:
+    """Two names for one thing: the one that is not set takes the value of the other."""
+    if values["broker.id"] == -1:
+        values["broker.id"] = values["node.id"]
+    elif "node.id" not in originals:
+        values["node.id"] = values["broker.id"]
 
 
 def _drop_controller_listeners(values: dict[str, Any]) -> None:

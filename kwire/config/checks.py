@@ -26,7 +26,10 @@ def _require(holds: bool, message: str) -> None:
 
 
 def _check_ids(values: Mapping[str, Any]) -> None:
-    _require(values["broker.id"] >= -1, "broker.id must be at least -1")
+    _require(values["broker.id"] >= 0, "broker.id must be -1 (as node.id) or at least 0")
+    _require(
+        values["broker.id"] == values["node.id"], "broker.id and node.id must have the same value where both are set"
+    )
 
 
 def _check_times(values: Mapping[str, Any]) -> None:

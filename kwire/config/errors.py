@@ -4,4 +4,11 @@ from __future__ import annotations
 
 
 class ConfigError(Exception):
-    """A value that is not valid, or a combination that is not. The message is one line that names the key."""
+    """A value that is not valid, or a combination that is not. The message is one line that names the key.
+
+    As the answer to an admin's request it is INVALID_CONFIG.
+    """
+
+
+class InvalidRequest(ConfigError):
+    """A change of configs that Apache Kafka answers with INVALID_REQUEST, whatever is wrong with it."""

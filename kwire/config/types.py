@@ -49,10 +49,10 @@ _COMMA = re.compile(r"\s*,\s*")
 
 
 def parse(name: str, kind: Type, text: str) -> Any:
-    """The value that `text` means. Surrounding white space does not count, but in passwords it is kept out too.
+    """The value that `text` means. Surrounding white space does not count.
 
-    BOOLEAN gives bool, the integers int, DOUBLE float, LIST a tuple of str, PASSWORD a Password, all else str.
-    Raises ConfigError.
+    BOOLEAN gives bool, the integers int, DOUBLE float, LIST a tuple of str without duplicates, PASSWORD a Password,
+    all else str. Raises ConfigError.
     """
     text = text.strip()
     if kind in _INTEGER_BITS:
@@ -67,7 +67,7 @@ def parse(name: str, kind: Type, text: str) -> Any:
             raise invalid(name, text, "Expected value to be either true or false")
         return lower == "true"
     if kind is Type.LIST:
-        return tuple(_COMMA.split(text)) if text else ()
+        return tuple(dict.fromkeys(_COMMA.split(text))) if text else ()
     if kind is Type.DOUBLE:
         match = _DOUBLE.fullmatch(text)
         if match is None:

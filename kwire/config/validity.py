@@ -74,7 +74,7 @@ class OneOf:
 
 
 class ListOf:
-    """Lists without duplicates and without empty items, of any words or of a few."""
+    """Lists without empty items, of any words or of a few."""
 
     __slots__ = ("empty", "words")
 
@@ -88,8 +88,6 @@ class ListOf:
             raise ConfigError(f"Configuration '{name}' must not be empty. Valid values include: {words}")
         if "" in value:
             raise ConfigError(f"Configuration '{name}' values must not be empty.")
-        if len(set(value)) < len(value):
-            raise ConfigError(f"Configuration '{name}' values must not be duplicated.")
         for word in value if self.words else ():
             if word not in self.words:
                 raise invalid(name, word, f"String must be one of: {', '.join(self.words)}")

@@ -7,7 +7,7 @@ connection may store a batch twice; with it, never.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kwire.client.metadata import check, error_of
@@ -69,6 +69,7 @@ class Producer:
     """Gathers and sends records. One task uses it at a time.
 
     `acks` is 0, 1 or -1 (all in-sync replicas). `timeout` (seconds) is how long a leader may wait for its replicas.
+    `on_delivery` is told of each batch that was sent: the partition, its records, and where they went.
     A record that the broker refuses raises KafkaError from the `send` or `flush` that sent it; its whole batch is
     dropped then, and so are the others that failed with it.
     """
@@ -85,6 +86,7 @@ class Producer:
         batch_bytes: int = BATCH_BYTES,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
+        on_delivery: Callable[[TopicPartition, Sequence[Record], Produced], None] | None = None,
     ) -> None:
         if idempotent and acks != ACKS_ALL:
             raise ValueError("idempotence needs acks=all")
@@ -97,6 +99,7 @@ class Producer:
         self._batch_bytes = batch_bytes
         self._clock = clock or SystemClock()
         self._randomness = randomness or SystemRandomness()
+        self._on_delivery = on_delivery
         self._batches: dict[TopicPartition, _Batch] = {}
         self._size = 0
         self._sticky: dict[str, int] = {}
@@ -174,6 +177,8 @@ class Producer:
             raise
         for partition, records in batches.items():
             self._sequences[partition] = add_sequence(self._sequences.get(partition, 0), len(records))
+            if self._on_delivery is not None:
+                self._on_delivery(partition, records, produced[partition])
         return produced
 
     async def _produce(

@@ -42,6 +42,7 @@ RECORD_OVERHEAD = 24
 
 ACKS_ALL = -1
 
+_FIRST_VERSION_WITH_ZSTD = 7
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -185,6 +186,8 @@ class Producer:
         self, connection: Connection, blobs: dict[TopicPartition, bytes]
     ) -> dict[TopicPartition, Produced | KafkaError]:
         metadata = self._client.metadata
+        if self._compression is Compression.ZSTD:
+            connection.require(ProduceRequest, _FIRST_VERSION_WITH_ZSTD)
         named = not metadata.have_ids(topic for topic, _ in blobs)
         version = connection.version(ProduceRequest, _FIRST_VERSION_WITH_TOPIC_IDS - 1 if named else None)
         topics: dict[str, TopicProduceData] = {}

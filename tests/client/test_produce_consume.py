@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kwire.client.consumer import Consumer
-from kwire.client.errors import ProtocolViolation
+from kwire.client.errors import ProtocolViolation, UnsupportedApi
 from kwire.client.offsets import Isolation
 from kwire.client.partitioner import murmur2, partition_for_key
 from kwire.client.producer import Produced, Producer
@@ -185,6 +185,14 @@ async def test_without_acks_nothing_is_waited_for(client, broker, leader) -> Non
         assert await producer.flush() == {("t", 0): Produced(-1, -1)}
     await client.topic("t")  # answered after the others have been served
     assert leader.values(0) == [b"0", b"1", b"2"]
+
+
+async def test_zstd_needs_a_broker_that_knows_it(client, broker, leader) -> None:
+    broker.versions[ProduceRequest] = (3, 6)
+    producer = Producer(client, compression=Compression.ZSTD)
+    await producer.send("t", b"x", partition=0)
+    with pytest.raises(UnsupportedApi, match="Produce version 7"):
+        await producer.flush()
 
 
 async def test_idempotence(client, broker, leader, autojump_clock) -> None:

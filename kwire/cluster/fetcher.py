@@ -223,7 +223,7 @@ class LeaderFetcher:
                 diverging = EpochEnd(data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
                 offset = following.truncate(partition, followed.leader_epoch, diverging)
                 logger.info("%s truncated to %d, where leader %d goes another way", partition.name, offset, self.leader)
-            elif asked.fetch_offset == following.position(partition).fetch_offset:
+            else:
                 await following.append(
                     partition, followed.leader_epoch, data.records, data.high_watermark, data.log_start_offset
                 )

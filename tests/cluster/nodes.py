@@ -8,6 +8,7 @@ await cluster[1].produce("t", b"a", b"b")
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import trio
@@ -162,21 +163,25 @@ class Node:
             await trio.sleep_forever()
         response = self._read(request, record=True)
         waiter = Wakeup()
+        watched = self._asked(request)
+        for partition in watched:
+            partition.watch(waiter)
         with trio.move_on_after(request.max_wait_ms / 1000):
             while not any(data.records or data.error_code for topic in response.responses for data in topic.partitions):
-                watched = [
-                    self.replicas.partition_by_id(topic.topic_id, data.partition)
-                    for topic in request.topics
-                    for data in topic.partitions
-                ]
-                for partition in watched:
-                    partition.watch(waiter)
                 await waiter.woken.wait()
                 waiter.woken = trio.Event()
-                for partition in watched:
-                    partition.unwatch(waiter)
                 response = self._read(request, record=False)
+        for partition in watched:
+            partition.unwatch(waiter)
         return response
+
+    def _asked(self, request: FetchRequest) -> list[Partition]:
+        found = []
+        for topic in request.topics:
+            for asked in topic.partitions:
+                with suppress(KafkaError):
+                    found.append(self.replicas.partition_by_id(topic.topic_id, asked.partition))
+        return found
 
     def _read(self, request: FetchRequest, record: bool) -> FetchResponse:
         response = FetchResponse()

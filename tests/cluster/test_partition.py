@@ -222,6 +222,7 @@ async def test_waiting_for_several_appends(cluster, autojump_clock):
     await cluster.create("alone", replicas=(1,))
     await trio.sleep(2)
     cluster.network.cut("broker-1", "broker-2")
+    await trio.sleep(2)
     first, second = cluster[1].partition("t"), cluster[1].partition("alone")
     appends = [
         (first, await cluster[1].append(b"a", topic="t", acks=ALL)),
@@ -232,10 +233,13 @@ async def test_waiting_for_several_appends(cluster, autojump_clock):
     assert wait.outcomes == [None, ErrorCode.NONE, None]
     first.read_for_follower(2, 1, 100)
     assert wait.outcomes == [ErrorCode.NONE, ErrorCode.NONE, None]
+    assert (first.waiting, second.waiting) == (1, 0)
     assert await wait.finish(1) == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT]
+    assert first.waiting == 0
+    another = ReplicationWait(appends)
     first.read_for_follower(2, 2, 100)
-    assert wait.outcomes[2] is None  # it watches no more
-    assert ReplicationWait(appends).settled
+    assert another.settled
+    assert first.waiting == 0
 
 
 async def test_giving_up_a_wait(cluster, autojump_clock, nursery):
@@ -273,6 +277,16 @@ async def test_a_change_of_role_waits_for_appends_under_way(cluster, autojump_cl
     partition.release_role()
     await done.wait()
     assert (partition.is_leader, partition.leader) == (False, 2)
+
+
+async def test_a_diverging_follower_has_not_come_so_far(cluster, autojump_clock):
+    partition = await half_replicated(cluster)
+    await cluster.elect(1)
+    assert partition.read_for_follower(2, 2, 100, last_fetched_epoch=0).diverging is None
+    assert partition.log.high_watermark == 2
+    await cluster[1].append(b"c")
+    assert partition.read_for_follower(2, 3, 100, last_fetched_epoch=0).diverging == EpochEnd(0, 2)
+    assert partition.log.high_watermark == 2
 
 
 async def test_states_that_are_older_are_ignored(cluster, autojump_clock):

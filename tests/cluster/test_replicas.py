@@ -11,11 +11,13 @@ from kwire.cluster.partition import ALL
 from kwire.cluster.waiting import ReplicationWait
 from kwire.metadata.changes import PartitionChanged, PartitionsAdded, TopicCreated, TopicDeleted
 from kwire.metadata.image import PartitionImage, TopicImage
+from kwire.ports.clock import TrioClock
+from kwire.ports.memory_files import MemoryFileSystem
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.builder import build_batch, simple_records
 
 from .images import topic_id
-from .nodes import Cluster, Wakeup
+from .nodes import Cluster, Node, Wakeup
 
 
 @pytest.fixture
@@ -159,6 +161,23 @@ async def test_restart_remembers(cluster, autojump_clock):
     assert cluster[2].partition().log.high_watermark >= 1
     assert await cluster[1].produce(b"c") is ErrorCode.NONE
     assert cluster[2].values() == [b"a", b"b", b"c"]
+
+
+async def test_a_change_during_the_start_is_not_missed(cluster, autojump_clock, nursery):
+    await cluster.start(2)
+    await cluster.create(replicas=(1,))
+    node = cluster.nodes[1] = Node(cluster, 1, MemoryFileSystem(TrioClock()))
+    get_or_create = node.logs.get_or_create
+    others = ["late", "later"]
+
+    async def slow(*arguments, **options):
+        if others:
+            await cluster.create(others.pop(), replicas=(1,))
+        return await get_or_create(*arguments, **options)
+
+    node.logs.get_or_create = slow
+    await node.start(nursery)
+    assert [node.partition(name).is_leader for name in ("t", "late", "later")] == [True, True, True]
 
 
 async def test_logs_that_nobody_knows_are_set_aside(cluster, autojump_clock):

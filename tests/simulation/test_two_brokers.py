@@ -200,6 +200,20 @@ async def test_leadership_goes_to_and_fro_without_losing_what_was_acknowledged(a
         assert w.records(1) == w.records(2)
 
 
+async def test_a_lost_fetch_session_costs_no_time(autojump_clock):
+    async with world(1, 2) as w:
+        await w.create("t", [1, 2])
+        await w.produce(1, b"a")
+        sessions = w.brokers[1].fetch_sessions
+        assert len(sessions) == 1
+        for session in list(sessions._sessions):
+            sessions.close(session)
+        began = trio.current_time()
+        assert await w.produce(1, b"b") is ErrorCode.NONE
+        assert trio.current_time() - began < 0.6
+        assert len(sessions) == 1
+
+
 @pytest.fixture
 def seen(monkeypatch):
     """The fetch requests of followers, as the brokers decode them."""

@@ -67,6 +67,8 @@ class Broker:
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], ports.randomness.below)
         self.connections = Connections(config, ports.clock)
         self.logs = LogManager(ports.files, ports.executor, ports.clock, ports.randomness, config)
+        self.warned: set[str] = set()
+        """The warnings that the log has and that are worth one line only."""
         self._given_store = store
         self._stopping = trio.Event()
         self._stop_within = 0.0

@@ -89,6 +89,7 @@ APIS: tuple[Api, ...] = (
     Api(ApiKey.FETCH, 4, 18, "fetch", _topic(Operation.READ)),
     Api(ApiKey.LIST_OFFSETS, 1, 11, "list_offsets", _topic(Operation.DESCRIBE)),
     Api(ApiKey.METADATA, 0, 13, "metadata", _topic(Operation.DESCRIBE)),
+    Api(ApiKey.FIND_COORDINATOR, 0, 6, "find_coordinator", Needs(Operation.DESCRIBE, ResourceType.GROUP)),
     Api(ApiKey.API_VERSIONS, 0, 4, "api_versions", Needs.nothing()),
     Api(ApiKey.CREATE_TOPICS, 2, 7, "create_topics", _topic(Operation.CREATE)),
     Api(ApiKey.DELETE_TOPICS, 1, 6, "delete_topics", _topic(Operation.DELETE)),

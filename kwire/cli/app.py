@@ -92,8 +92,8 @@ def kwire(
 ) -> None:
     """A Kafka broker in Python, and the tools to work with any Kafka cluster.
 
-    kwire serve starts a broker; the other commands talk to a cluster (--bootstrap, by default localhost:9092) or look
-    into files.
+    kwire serve starts a broker. The other commands talk to a cluster
+    (--bootstrap, by default localhost:9092) or look into files.
     """
 
 

@@ -21,11 +21,14 @@ def config(
 ) -> None:
     """Lists the configuration keys of brokers or topics.
 
-    Brokers take the keys of Apache Kafka: in server.properties, as KWIRE_... environment variables
-    (KWIRE_LOG_RETENTION_MS), or with kwire serve --set.
+    Brokers take the keys of Apache Kafka: in server.properties, as
+    KWIRE_... environment variables (KWIRE_LOG_RETENTION_MS), or with
+    kwire serve --set.
 
-    Supported keys act. Keys of KRaft (kraft) and keys that have nothing to tune in kwire (moot) are accepted with a
-    warning. Keys whose feature is still to come (later) are refused unless they have their default.
+    Supported keys act. Keys of KRaft (kraft) and keys that have nothing
+    to tune in kwire (moot) are accepted with a warning. Keys whose
+    feature is still to come (later) are refused unless they have their
+    default.
     """
     if not describe:
         raise CommandError("say what to do with the configuration: kwire config --describe [KEY]", MISUSED)

@@ -12,14 +12,15 @@ from kwire.cli.running import CommandError
 
 
 def dump_log(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files or folders.", show_default=False)],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Files or folders.", show_default=False)],
     records: Annotated[bool, typer.Option("--records", "-r", help="Also the records of each batch.")] = False,
     format: Annotated[Format, typer.Option("--format", help="JSON is one object a line.")] = Format.TEXT,
 ) -> None:
     """Shows what is in the files of a log.
 
-    Segments, their indexes, producer snapshots and checkpoints; those of Apache Kafka as well. A folder is that of a
-    partition, or one of such folders. Checksums are checked; damage ends the command with exit code 1.
+    Segments, their indexes, producer snapshots and checkpoints; those of
+    Apache Kafka as well. A folder is that of a partition, or one of such
+    folders. Checksums are checked; damage makes the exit code 1.
     """
     from kwire.cli.log_files import Damage, dump_file, files_in
     from kwire.ports.real_files import PosixFileSystem

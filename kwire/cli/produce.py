@@ -24,7 +24,7 @@ def produce(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to write to.", show_default=False)],
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE...", help="Files to read instead of standard input.", show_default=False),
+        typer.Argument(metavar="FILE", help="Files to read instead of standard input.", show_default=False),
     ] = [],  # noqa: B006  (Typer's way to say "none")
     delimiter: Annotated[
         str, typer.Option("--delimiter", "-D", metavar="TEXT", help="What ends a record.", show_default=r"\n")

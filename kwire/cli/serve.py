@@ -18,9 +18,10 @@ def serve(
 ) -> int:
     """Runs a broker.
 
-    Until it is stopped by Ctrl-C or SIGTERM. Its configuration comes from flags, KWIRE_... environment variables
-    (KWIRE_LOG_RETENTION_MS), the file, and defaults, in this order. When it accepts connections it prints one line:
-    kwire ready on HOST:PORT.
+    It runs until Ctrl-C or SIGTERM. Its configuration comes from flags,
+    KWIRE_... environment variables (KWIRE_LOG_RETENTION_MS), the file,
+    and defaults, in this order. When it accepts connections it prints
+    one line: kwire ready on HOST:PORT.
     """
     if log_level is not None and log_level not in LOG_LEVELS:
         raise ConfigError(f"--log-level {log_level}: must be one of {', '.join(LOG_LEVELS)}")

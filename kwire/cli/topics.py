@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 topics = new_typer(no_args_is_help=True, help="Create, list, describe, alter and delete topics.")
 
-Names = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Names of topics.", show_default=False)]
+Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of topics.", show_default=False)]
 Name = Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.", show_default=False)]
 Config = Annotated[
     list[str], typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic config; may be given several times.")
@@ -91,7 +91,7 @@ def list_topics(
 ) -> None:
     """Lists all topics.
 
-    In a pipe: lines of name, partitions and replication factor, separated by tabs.
+    In a pipe: lines of name, partitions, replication factor, by tabs.
     """
     from kwire.client.admin import Admin
 
@@ -122,7 +122,7 @@ def describe(
 ) -> None:
     """Shows partitions, leaders and configs.
 
-    In a pipe: a line for each partition, topic and number first, separated by tabs; configs only as JSON.
+    In a pipe: a line for each partition, by tabs; configs only as JSON.
     """
 
     async def main() -> None:

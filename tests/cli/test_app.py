@@ -50,7 +50,7 @@ def test_version(kwire) -> None:
     [
         (["topisc"], "No such command 'topisc'. Did you mean 'topics'? (see kwire --help)"),
         (["topics", "descibe"], "No such command 'descibe'. Did you mean 'describe'? (see kwire topics --help)"),
-        (["topics", "create"], "Missing argument 'TOPIC...' (see kwire topics create --help)"),
+        (["topics", "create"], "Missing argument 'TOPIC' (see kwire topics create --help)"),
         (["produce", "t", "--acks", "2"], "--acks 2: must be 0, 1 or all"),
         (["produce", "t", "-z", "zip"], "--compression zip: must be one of none, gzip, snappy, lz4, zstd"),
         (["produce", "t", "--idempotent", "--acks", "1"], "--idempotent needs --acks all"),

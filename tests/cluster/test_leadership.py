@@ -69,11 +69,12 @@ async def test_a_member_proposed_for_removal_counts_until_that_is_agreed_on(clus
     await cluster[1].append(b"a")
     await trio.sleep(2 * LAG)
     assert members(cluster) == [[1]]
+    await cluster[1].append(b"b")
     partition = cluster[1].partition()
     assert partition.log.high_watermark == 0
     (proposal,) = cluster.proposals
     proposal.committed(PartitionImage((1, 2), (1,), 1, leader_epoch=0, partition_epoch=1))
-    assert partition.log.high_watermark == 1
+    assert partition.log.high_watermark == 2
     assert (partition.leadership.isr, partition.partition_epoch) == ((1,), 1)
 
 

@@ -214,6 +214,21 @@ async def test_a_lost_fetch_session_costs_no_time(autojump_clock):
         assert len(sessions) == 1
 
 
+async def test_a_fetch_that_was_lost_on_its_way_is_not_taken_for_sent(autojump_clock):
+    """The leader never learned the new position: after reconnecting the follower must say it again."""
+    async with world(1, 2) as w:
+        await w.create("t", [1, 2])
+        await w.produce(1, b"a")
+        w.network.cut(w.host(2), w.host(1), both_ways=False)
+        assert await w.produce(1, b"b", acks=1) is ErrorCode.NONE
+        await trio.sleep(0.1)
+        assert w.log(2).log_end_offset == 2  # it came with the fetch that waited; the next one is stuck
+        w.network.reset(w.host(1), w.host(2))
+        w.heal(1, 2)
+        assert await w.produce(1, b"c") is ErrorCode.NONE
+        assert w.records(2) == [(0, b"a"), (0, b"b"), (0, b"c")]
+
+
 @pytest.fixture
 def seen(monkeypatch):
     """The fetch requests of followers, as the brokers decode them."""

@@ -1,6 +1,10 @@
 """The command line: `kwire serve`, `kwire topics`, `kwire produce`, `kwire consume`, ...
 
 app       the command and its subcommands, each imported only when it is used
-running   how a subcommand runs: errors as one line, exit codes, Ctrl-C, closed pipes
+running   how a subcommand runs and ends: errors as one line, exit codes, Ctrl-C, closed pipes
 output    tables for people, tab-separated lines for pipes, JSON on request
+options   what subcommands have in common: where the cluster is
+serve, config, topics, produce, consume, dump_log, version   a subcommand each, thin
+serve_options   the options of `serve`, once, for Typer and for the short way in
+formats, positions, log_files   what the subcommands print and where they begin to read
 """

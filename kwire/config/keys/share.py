@@ -90,7 +90,7 @@ KEYS = (
     ConfigKey("share.coordinator.state.topic.replication.factor", SHORT, 1, LATER, HIGH, READ_ONLY, at_least(1),
         "Replicas of __share_group_state. Apache Kafka: 3."),
     ConfigKey("share.coordinator.state.topic.min.isr", SHORT, 1, LATER, HIGH, READ_ONLY, at_least(1),
-        "min.insync.replicas of __share_group_state. Apache Kafka: 2."),
+        "The min.insync.replicas of __share_group_state. Apache Kafka: 2."),
     ConfigKey("share.coordinator.state.topic.segment.bytes", INT, 104857600, LATER, HIGH, READ_ONLY, at_least(1),
         "Segment size of __share_group_state."),
     ConfigKey("share.coordinator.state.topic.compression.codec", INT, 0, LATER, HIGH, READ_ONLY, None,

@@ -41,7 +41,7 @@ KEYS = (
     ConfigKey("transaction.state.log.replication.factor", SHORT, 1, LATER, HIGH, READ_ONLY, at_least(1),
         "Replicas of __transaction_state. Apache Kafka: 3."),
     ConfigKey("transaction.state.log.min.isr", INT, 1, LATER, HIGH, READ_ONLY, at_least(1),
-        "min.insync.replicas of __transaction_state. Apache Kafka: 2."),
+        "The min.insync.replicas of __transaction_state. Apache Kafka: 2."),
     ConfigKey("transaction.state.log.segment.bytes", INT, 104857600, LATER, HIGH, READ_ONLY, at_least(1),
         "Segment size of __transaction_state."),
     ConfigKey("transaction.state.log.load.buffer.size", INT, 5242880, LATER, HIGH, READ_ONLY, at_least(1),

@@ -1,0 +1,45 @@
+"""Which names a topic may have, and which topics are the broker's own. The messages are Apache Kafka's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+MAX_NAME_LENGTH = 249
+"""A folder `name-partition` must be a file name: 255 bytes, less the longest suffix a partition number makes."""
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Topics that coordinators write; clients that ask for all topics leave them out."""
+
+_LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+def name_error(name: str) -> str | None:
+    """What is wrong with a topic's name; None where nothing is."""
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
+    if len(name) > MAX_NAME_LENGTH:
+        return f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    if not _LEGAL.issuperset(name):
+        return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return None
+
+
+def check_name(name: str) -> None:
+    """Raises INVALID_TOPIC_EXCEPTION for a name no topic may have."""
+    reason = name_error(name)
+    if reason is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
+
+
+def check_collision(name: str, others: Iterable[str]) -> None:
+    """Raises INVALID_TOPIC_EXCEPTION where another topic differs only in '.' and '_', which metric names confuse."""
+    if "." not in name and "_" not in name:
+        return
+    plain = name.replace(".", "_")
+    for other in others:
+        if len(other) == len(name) and other != name and other.replace(".", "_") == plain:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")

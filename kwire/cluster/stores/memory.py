@@ -42,18 +42,18 @@ class MemoryMetadata:
         for store in self._stores:
             store.publisher.refuse_reentry()
         async with self._lock:
+            if expected_version is not None and expected_version != self.committed.version:
+                raise VersionConflict(expected_version, self.committed.version)
+            if not changes:
+                return self.committed
+            image = apply(self.committed, changes)
+            if self.fail_next is not None:
+                failure, self.fail_next = self.fail_next, None
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(failure)) from failure
+            self.committed = image
             with trio.CancelScope(shield=True):
-                if expected_version is not None and expected_version != self.committed.version:
-                    raise VersionConflict(expected_version, self.committed.version)
-                if not changes:
-                    return self.committed
-                image = apply(self.committed, changes)
-                if self.fail_next is not None:
-                    failure, self.fail_next = self.fail_next, None
-                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(failure)) from failure
-                self.committed = image
                 await self._deliver()
-                return image
+        return image
 
     async def deliver(self) -> None:
         """Brings every store that is not paused to the newest image."""

@@ -35,7 +35,7 @@ KEYS = (
         "A follower that has not caught up for this long leaves the ISR."),
     ConfigKey("replica.high.watermark.checkpoint.interval.ms", LONG, 5000, SUPPORTED, HIGH, READ_ONLY, None,
         "How often the high watermarks are written to their checkpoint."),
-    ConfigKey("replica.socket.receive.buffer.bytes", INT, 65536, SUPPORTED, HIGH, READ_ONLY, None,
+    ConfigKey("replica.socket.receive.buffer.bytes", INT, 65536, LATER, HIGH, READ_ONLY, None,
         "SO_RCVBUF of a follower's connection to its leader."),
     ConfigKey("replica.socket.timeout.ms", INT, 30000, SUPPORTED, HIGH, READ_ONLY, None,
         "How long a follower waits for the leader's answer."),

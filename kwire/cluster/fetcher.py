@@ -125,10 +125,14 @@ class LeaderFetcher:
                     continue
                 try:
                     await self._round(await self._connected())
+                    continue
                 except (ClientError, KafkaError) as error:
                     logger.info("fetching from broker %d failed, trying again: %s", self.leader, error)
-                    self._disconnect()
-                    await trio.sleep(self._settings.backoff_ms / 1000)
+                except Exception:
+                    # Whatever one leader sent must not end this broker's other work.
+                    logger.exception("fetching from broker %d failed unexpectedly, trying again", self.leader)
+                self._disconnect()
+                await trio.sleep(self._settings.backoff_ms / 1000)
         finally:
             self._disconnect()
 

@@ -150,10 +150,8 @@ class Partition(Replica):
         Raises NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR, and NOT_ENOUGH_REPLICAS where acks=all could not be kept.
         """
         leadership = self._writable
-        if leadership is None:
-            raise self._not_leader()
-        if leadership.log is None:
-            raise self._offline()
+        if leadership is None or leadership.log is None:
+            raise self._offline() if self.log is None else self._not_leader()
         if acks == ALL and leadership.under_min_isr:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,

@@ -128,6 +128,8 @@ class Replica:
         Raises FENCED_LEADER_EPOCH for an older epoch, UNKNOWN_LEADER_EPOCH for a newer one, NOT_LEADER_OR_FOLLOWER
         where a leader is asked for and this broker is none, KAFKA_STORAGE_ERROR where the log dir is offline.
         """
+        if self.log is None:
+            raise self._offline()
         if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
             older = current_leader_epoch < self.leader_epoch
             raise KafkaError(
@@ -136,8 +138,6 @@ class Replica:
             )
         if leader_only and not self.is_leader:
             raise self._not_leader()
-        if self.log is None:
-            raise self._offline()
         return self.log
 
     @property

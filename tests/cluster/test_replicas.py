@@ -257,6 +257,9 @@ async def test_a_follower_in_a_failing_dir_stops_fetching(cluster, autojump_cloc
     assert cluster[1].values() == [b"a"]
     await trio.sleep(60)
     assert cluster.state().isr == (1,)
+    with pytest.raises(KafkaError) as raised:
+        await append_to(cluster[2], cluster[2].partition())
+    assert raised.value.code is ErrorCode.KAFKA_STORAGE_ERROR  # whatever its role
 
 
 async def test_leaders_that_come_later_are_found(cluster, autojump_clock):

@@ -12,6 +12,8 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from .images import topic_id
 from .nodes import Cluster
 
+UNKNOWN_CODE = 999
+
 
 @pytest.fixture
 async def cluster(nursery):
@@ -306,6 +308,13 @@ async def test_a_fenced_follower_waits_for_the_metadata(cluster, autojump_clock)
     assert await cluster[1].produce(b"a", timeout_s=20) is ErrorCode.REQUEST_TIMED_OUT
     await cluster.elect(1)
     assert await cluster[1].produce(b"b", timeout_s=20) is ErrorCode.NONE
+
+
+async def test_an_answer_that_makes_no_sense_ends_nothing(cluster, autojump_clock):
+    await cluster.start(1, 2)
+    cluster[1].answer[topic_id("t"), 0] = UNKNOWN_CODE
+    await cluster.create()
+    assert await cluster[1].produce(b"a") is ErrorCode.NONE
 
 
 async def test_the_follower_reconnects(cluster, autojump_clock):

@@ -1,7 +1,7 @@
 """Changing configs as admins ask for it: SET, DELETE, APPEND and SUBTRACT on what is set now (KIP-339).
 
 Pure: what is set and what is asked go in, what will be set comes out, or what is wrong. Whether the outcome is valid is
-the question of `validate_topic_configs`, `validate_dynamic` or `validate_client_metrics`.
+the question of `validate_topic_configs` or `validate_dynamic`.
 """
 
 from __future__ import annotations

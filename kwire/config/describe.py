@@ -11,9 +11,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from kwire.config.broker import ENVIRONMENT_PREFIX, BrokerConfig
-from kwire.config.client_metrics import CLIENT_METRICS_KEYS
 from kwire.config.definition import ConfigKey, Scope
-from kwire.config.group import GROUP_KEYS, broker_key, group_default
 from kwire.config.keys import BROKER_KEYS
 from kwire.config.topic import broker_default
 from kwire.config.topic_keys import SAME_SETTING, SYNONYMS, TOPIC_KEYS
@@ -30,8 +28,6 @@ class ConfigSource(IntEnum):
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
     DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    CLIENT_METRICS_CONFIG = 7
-    GROUP_CONFIG = 8
 
 
 class SynonymRow(NamedTuple):
@@ -102,40 +98,6 @@ def describe_broker_defaults(defaults: Mapping[str, str], names: Collection[str]
             rows.append(_unknown_row(name, synonyms))
         else:
             rows.append(_row(key, shown, synonyms, read_only=key.scope is Scope.READ_ONLY))
-    return rows
-
-
-def describe_client_metrics(overrides: Mapping[str, str], names: Collection[str] | None = None) -> list[ConfigRow]:
-    """A client metrics subscription, one that does not exist included: it has the defaults."""
-    rows = []
-    for name, key in CLIENT_METRICS_KEYS.items():
-        if not _wanted(name, names):
-            continue
-        synonyms = []
-        if name in overrides:
-            synonyms.append(SynonymRow(name, overrides[name], ConfigSource.CLIENT_METRICS_CONFIG))
-        rows.append(_row(key, overrides.get(name, key.default_text), synonyms, read_only=False))
-    return rows
-
-
-def describe_group(
-    broker: BrokerConfig, overrides: Mapping[str, str], names: Collection[str] | None = None
-) -> list[ConfigRow]:
-    """A group's configs, one that does not exist included: it has the defaults."""
-    rows = []
-    for name, key in GROUP_KEYS.items():
-        if not _wanted(name, names):
-            continue
-        default = to_text(group_default(broker, name))
-        synonyms = []
-        if name in overrides:
-            synonyms.append(SynonymRow(name, overrides[name], ConfigSource.GROUP_CONFIG))
-        from_broker = broker_key(name)
-        if from_broker is not None:
-            synonyms += _broker_synonyms(broker, from_broker)
-        else:
-            synonyms.append(SynonymRow(name, key.default_text, ConfigSource.DEFAULT_CONFIG))
-        rows.append(_row(key, overrides.get(name, default), synonyms, read_only=False))
     return rows
 
 

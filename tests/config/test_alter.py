@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from kwire.config.alter import Alteration, Op, alter, changed, check_alterations, check_replacement
 from kwire.config.broker import BrokerConfig
-from kwire.config.client_metrics import CLIENT_METRICS_KEYS, validate_client_metrics
 from kwire.config.dynamic import validate_dynamic
 from kwire.config.errors import ConfigError, InvalidRequest
-from kwire.config.group import validate_group_configs
 from kwire.config.keys import BROKER_KEYS
 from kwire.config.topic_keys import TOPIC_KEYS
 
@@ -189,27 +187,3 @@ def test_what_can_be_set_at_run_time() -> None:
     validate_dynamic(config, {"cordoned.log.dirs": ""}, per_broker=True)
     with pytest.raises(InvalidRequest):
         validate_dynamic(config, {"max.connections.per.ip": "0"}, per_broker=True)
-
-
-def test_client_metrics_subscriptions() -> None:
-    validate_client_metrics({"interval.ms": "100", "match": "client_id=a.*,client_software_name=b", "metrics": "*"})
-    with pytest.raises(InvalidRequest, match=re.escape("Unknown client metrics configuration: foo")):
-        validate_client_metrics({"foo": "1"})
-    with pytest.raises(
-        InvalidRequest, match=re.escape("Invalid value 1 for interval.ms, interval must be between 100")
-    ):
-        validate_client_metrics({"interval.ms": "1"})
-    for pattern in ("foo=bar", "client_id", "client_id=("):
-        with pytest.raises(ConfigError) as error:
-            validate_client_metrics({"match": pattern})
-        assert str(error.value) == f"Illegal client matching pattern: {pattern}"
-    assert CLIENT_METRICS_KEYS["interval.ms"].default == 300_000
-
-
-def test_group_configs_have_their_defaults_or_are_refused() -> None:
-    broker = BrokerConfig({})
-    validate_group_configs({"consumer.session.timeout.ms": "45000", "share.auto.offset.reset": "latest"}, broker)
-    with pytest.raises(ConfigError, match=re.escape("Unknown group config name: foo")):
-        validate_group_configs({"foo": "1"}, broker)
-    with pytest.raises(ConfigError, match="no configuration for single groups"):
-        validate_group_configs({"consumer.session.timeout.ms": "50000"}, broker)

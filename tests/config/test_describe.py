@@ -9,8 +9,6 @@ from kwire.config.describe import (
     SynonymRow,
     describe_broker,
     describe_broker_defaults,
-    describe_client_metrics,
-    describe_group,
     describe_topic,
     key_rows,
 )
@@ -145,30 +143,6 @@ def test_the_cluster_wide_defaults_show_what_is_set_there_only() -> None:
         ConfigRow("foo", None, CLUSTER, True, True, Type.UNKNOWN, None, (SynonymRow("foo", None, CLUSTER),)),
     ]
     assert describe_broker_defaults({"foo": "x"}, ["bar"]) == []
-
-
-def test_client_metrics() -> None:
-    rows = describe_client_metrics({"interval.ms": "1000"})
-    assert [(row.name, row.value, row.source) for row in rows] == [
-        ("interval.ms", "1000", ConfigSource.CLIENT_METRICS_CONFIG),
-        ("match", "", DEFAULT),
-        ("metrics", "", DEFAULT),
-    ]
-    assert rows[0].synonyms == (SynonymRow("interval.ms", "1000", ConfigSource.CLIENT_METRICS_CONFIG),)
-    assert rows[1].synonyms == ()
-
-
-def test_groups() -> None:
-    rows = describe_group(BrokerConfig({}), {"consumer.session.timeout.ms": "45000"})
-    assert len(rows) == 17
-    row = one(rows, "consumer.session.timeout.ms")
-    assert row[1:3] == ("45000", ConfigSource.GROUP_CONFIG)
-    assert row.synonyms == (
-        SynonymRow("consumer.session.timeout.ms", "45000", ConfigSource.GROUP_CONFIG),
-        SynonymRow("group.consumer.session.timeout.ms", "45000", DEFAULT),
-    )
-    assert one(rows, "share.auto.offset.reset").synonyms == (SynonymRow("share.auto.offset.reset", "latest", DEFAULT),)
-    assert one(rows, "share.renew.acknowledge.enable").value == "true"
 
 
 def test_rows_for_people() -> None:

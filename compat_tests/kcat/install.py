@@ -18,3 +18,7 @@ def kcat_program() -> str:
     if found is None:
         raise RuntimeError("the tests of kcat need kcat: install the package kcat (apt-get install kcat)")
     return found
+
+
+if __name__ == "__main__":
+    kcat_program()

@@ -1,0 +1,72 @@
+# make run    sets up what is missing and starts a broker on localhost:9092, data in ./kwire-data
+# make test   sets up what is missing and runs every test
+# make help   lists the rest
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Everything that decides what is installed: a change here sets the environment up anew.
+SETUP := pyproject.toml setup.py
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+# Test groups that belong together (one JVM, one Spark) stay on one worker; the others are spread.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadgroup
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench spark jars kcat format clean
+
+help:
+	@sed -n 's/^# make/make/p' Makefile
+
+# make lint   checks style (ruff), types (mypy) and the direction of imports (import-linter)
+# make bench  measures kwire beside Apache Kafka; BENCH="--pairs 5 --only fresh" passes options on
+# make spark  resolves the jars of Spark's Kafka connector ahead of time
+# make format rewrites the sources in the one style
+# make clean  removes the environment and what tools left; ./kwire-data stays
+
+run: $(VENV)/.run
+	$(BIN)/kwire serve --listen localhost:9092 --data-dir ./kwire-data
+
+test: $(VENV)/.test jars kcat
+	$(PYTEST)
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.test jars
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m benchmarks $(BENCH)
+
+spark: $(VENV)/.test
+	$(BIN)/python -m jvm spark
+
+jars: $(VENV)/.test
+	$(BIN)/python -m jvm kafka spark
+
+kcat: $(VENV)/.test
+	$(BIN)/python -m compat_tests.kcat.install
+
+format: $(VENV)/.lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf kwire/protocol/codec/_generated
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: $(BIN)/python $(SETUP)
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.test: $(BIN)/python $(SETUP)
+	$(PIP) --editable '.[test,spark]'
+	touch $@ $(VENV)/.run
+
+$(VENV)/.lint: $(VENV)/.test
+	$(PIP) --editable '.[lint]'
+	touch $@

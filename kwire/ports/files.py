@@ -35,7 +35,7 @@ class File(Protocol):
         """fdatasync: blocks; for a worker thread."""
 
     def resident(self, position: int, size: int) -> bool:
-        """Whether reading the range would not wait for the disk (all of it in the page cache, as far as is cheap to say).
+        """Whether reading the range would not wait for the disk: it is in the page cache, as far as is cheap to say.
 
         True too where the system cannot tell a cached range from a cold one but reading cannot block (memory);
         False where it cannot tell and reading might.
@@ -77,7 +77,7 @@ class FileSystem(Protocol):
     def read(self, path: str) -> bytes: ...
 
     def write_atomically(self, path: str, data: bytes) -> None:
-        """Replaces the file's content so that a crash leaves the old or the new: `.tmp`, fsync, rename, fsync of the folder."""
+        """Replaces the file's content so that a crash leaves the old or the new (`.tmp`, fsync, rename, fsync)."""
 
     def sync_dir(self, path: str) -> None: ...
 

@@ -204,11 +204,11 @@ async def test_logs_that_nobody_knows_are_set_aside(cluster, autojump_clock):
 
 async def test_a_failing_dir_takes_only_its_own_partitions_away(cluster, autojump_clock):
     await cluster.start(1, 2)
-    await cluster.create(replicas=(1, 2), partitions=4)
+    await cluster.create(replicas=(1, 2), partitions=20)
     await trio.sleep(2)
-    partitions = [cluster[1].partition(index=index) for index in range(4)]
+    partitions = [cluster[1].partition(index=index) for index in range(20)]
     hit = [partition for partition in partitions if partition.log.log_dir.path == "/a"]
-    assert len(hit) == 2
+    assert 0 < len(hit) < 20
     waiter = Wakeup()
     hit[0].watch(waiter)
 

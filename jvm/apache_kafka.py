@@ -74,13 +74,14 @@ class ApacheKafka:
         self.data_dir = Path(data_dir) if data_dir is not None else self._folder / "data"
         self.log = self._folder / "broker.log"
         """What the broker wrote, over all its starts."""
+        self.host = "127.0.0.1"
         self.port, self._controller_port = _free_ports(2)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def bootstrap(self) -> str:
         """HOST:PORT, as clients take it in `bootstrap.servers`."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def pid(self) -> int:

@@ -42,7 +42,6 @@ async def handle(broker: Broker, context: RequestContext, request: DescribeConfi
                 DescribeConfigsResult(
                     resource_type=resource.resource_type,
                     resource_name=resource.resource_name,
-                    error_message=None,
                     configs=[_told(row, request) for row in rows],
                 )
             )

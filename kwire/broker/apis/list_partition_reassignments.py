@@ -25,7 +25,7 @@ async def handle(
 ) -> ListPartitionReassignmentsResponse:
     if not context.session.allows(Operation.DESCRIBE, ResourceType.CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    return ListPartitionReassignmentsResponse()
+    return ListPartitionReassignmentsResponse(error_message=None)
 
 
 def failed(request: ListPartitionReassignmentsRequest, error: KafkaError) -> ListPartitionReassignmentsResponse:

@@ -368,6 +368,8 @@ class Log:
         self.segments.add(segment)
         self.producer_state.end_offset = base_offset
         self.producer_state.take_snapshot(sync=False)
+        # Its indexes are not on disk before that flush is done, and only a segment that is recovered gets new ones.
+        self.recovery_point = min(self.recovery_point, base_offset - 1)
         work, done = flushing.flush_up_to(self, base_offset)
         self.services.chores.later(0, self.log_dir, work, done)
         return segment

@@ -86,6 +86,7 @@ class LogManager:
         self.on_offline: Callable[[LogDir, list[Log]], None] | None = None
         """Called on the event loop when a dir has failed, with the logs that are gone."""
         self._creating: dict[TopicPartition, trio.Event] = {}
+        self._creating_in: Counter[str] = Counter()
         self._upkeep = Upkeep(self)
 
     @property
@@ -165,6 +166,12 @@ class LogManager:
         ]
         if not found.clean and tasks:
             logger.warning("log dir %s was not stopped cleanly: recovering %d partitions", log_dir.path, len(tasks))
+        for key in found.partitions:
+            if key in self.logs:
+                raise LogDirError(
+                    f"partition {key[0]}-{key[1]} is in two log dirs, {self.logs[key].log_dir.path} and {log_dir.path}: "
+                    f"remove one of them"
+                )
         places = trio.Semaphore(self.config["num.recovery.threads.per.data.dir"])
         async with trio.open_nursery() as nursery:
             for start in range(0, len(tasks), _LOGS_PER_JOB):
@@ -179,14 +186,9 @@ class LogManager:
             return
         finally:
             places.release()
-        for task, state in zip(tasks, loaded, strict=True):
-            key = task.topic, task.partition
-            if key in self.logs:
-                raise LogDirError(
-                    f"partition {task.topic}-{task.partition} is in two log dirs, {self.logs[key].log_dir.path} and "
-                    f"{log_dir.path}: remove one of them"
-                )
-            if log_dir.online:
+        if log_dir.online:
+            for task, state in zip(tasks, loaded, strict=True):
+                key = task.topic, task.partition
                 self.logs[key] = Log(self.services, log_dir, *key, task.config, state)
 
     # Logs
@@ -249,7 +251,11 @@ class LogManager:
             now_ms=services.clock.wall_ms(),
             producer_expiration_ms=services.producer_expiration_ms,
         )
-        state = await self._guarded(log_dir, _create_log, services, task, topic_id)
+        self._creating_in[log_dir.path] += 1
+        try:
+            state = await self._guarded(log_dir, _create_log, services, task, topic_id)
+        finally:
+            self._creating_in[log_dir.path] -= 1
         log_dir.check_online()
         log = self.logs[key] = Log(services, log_dir, *key, config, state)
         return log
@@ -264,7 +270,7 @@ class LogManager:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "All log dirs are offline")
         if len(online) == 1:
             return online[0]
-        counts = Counter(log.log_dir.path for log in self.logs.values())
+        counts = Counter(log.log_dir.path for log in self.logs.values()) + self._creating_in
         return min(online, key=lambda log_dir: counts[log_dir.path])
 
     async def delete(self, topic: str, partition: int) -> bool:

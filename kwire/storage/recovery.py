@@ -207,6 +207,7 @@ class _Loader:
         earlier = Segments(segment for segment in self._segments if segment.base_offset < segments[0].base_offset)
         start = segments[0].base_offset
         replay(self._producers, earlier, min(task.log_start_offset, start), start, task.now_ms)
+        self._epochs.truncate_from_end(start)  # the file may be older than the last truncation
         next_offset = start
         for number, segment in enumerate(segments):
             self._producers.end_offset = max(self._producers.end_offset, segment.base_offset)
@@ -224,12 +225,14 @@ class _Loader:
     def _follows(self, segment: Segment, next_offset: int) -> bool:
         """Whether a segment can be the one after a log that ends at `next_offset`.
 
-        Compaction leaves gaps between segments. Any other gap that is not wholly below the recovery point stands for
-        records that a power cut took; a replica that kept what came after them would differ from its leader for ever.
+        Compaction leaves gaps between segments, and what is before the log's start does not matter. Any other gap that
+        is not wholly below the recovery point stands for records that a power cut took; a replica that kept what came
+        after them would differ from its leader for ever.
         """
         if segment.base_offset <= next_offset:
             return segment.base_offset == next_offset
-        return self._task.config.compacted or segment.base_offset <= self._task.recovery_point
+        task = self._task
+        return task.config.compacted or segment.base_offset <= max(task.recovery_point, task.log_start_offset)
 
     def _recover(self, segment: Segment) -> int:
         """Goes through one segment and cuts it at the first batch that is not whole; returns its next offset."""

@@ -191,7 +191,7 @@ class Segment:
         with contextlib.suppress(FileNotFoundError, CorruptIndex):
             indexes = SegmentIndexes.load(self.files, self.path(""), self.base_offset)
             last = indexes.offsets.last.position
-            if (last < self.size or not last) and self.size - last <= _UNINDEXED_BYTES:
+            if (last < self.size or not last) and self.size - last <= _UNINDEXED_BYTES and len(indexes.times):
                 return indexes
         return self.build_indexes(file)
 
@@ -359,7 +359,7 @@ class Segment:
         with contextlib.suppress(FileNotFoundError):
             file = self.files.open(self.path(layout.TIME_INDEX))
             size = file.size()
-            if size % TimeIndex.entry_size == 0:
+            if size and size % TimeIndex.entry_size == 0:
                 last = file.pread(TimeIndex.entry_size, max(0, size - TimeIndex.entry_size))
                 return TimeIndex.decode_last(self.base_offset, last)
         return self.load_indexes(self.files.open(self.path(layout.LOG))).newest

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kwire.config.broker import BrokerConfig
 from kwire.config.topic import LogConfig
-from kwire.ports.executor import InlineExecutor
+from kwire.ports.executor import Executor, InlineExecutor
 from kwire.ports.files import FileSystem
 from kwire.ports.memory_files import MemoryFileSystem
 from kwire.ports.randomness import SeededRandomness
@@ -48,11 +48,28 @@ def config(**values: object) -> LogConfig:
     return LogConfig(**{"index_interval_bytes": 100, **values})  # type: ignore[arg-type]
 
 
+class DirectExecutor:
+    """Runs at once and lets nobody in between, so that `run` needs no event loop."""
+
+    async def run(self, function, *arguments):  # type: ignore[no-untyped-def]
+        return function(*arguments)
+
+
+def run(function, *arguments, **options):  # type: ignore[no-untyped-def]
+    """The result of an async function of a log with a `DirectExecutor`, which never waits."""
+    try:
+        function(*arguments, **options).send(None)
+    except StopIteration as finished:
+        return finished.value
+    raise AssertionError("it waited")
+
+
 class Place:
     """One log dir, in memory unless told, and the log `t-0` in it: opened, closed, killed, opened again."""
 
     def __init__(self, files: FileSystem | None = None, root: str = ROOT, **values: object) -> None:
         self.clock = ManualClock()
+        self.executor: Executor = InlineExecutor()
         self.memory = MemoryFileSystem(self.clock)
         self.files = files or self.memory
         self.root = root
@@ -61,7 +78,7 @@ class Place:
         self.files.make_dirs(root)
 
     def _new_services(self) -> StorageServices:
-        return StorageServices.of(self.files, InlineExecutor(), self.clock, SeededRandomness(1))
+        return StorageServices.of(self.files, self.executor, self.clock, SeededRandomness(1))
 
     def open(self, *, clean: bool = True, recovery_point: int = 0, log_start: int = 0, high_watermark: int = 0) -> Log:
         """Loads the log from its files, as a new process would."""

@@ -209,7 +209,7 @@ class Broker:
     # Metadata and configuration
 
     async def _on_metadata(self, before: MetadataImage, after: MetadataImage) -> None:
-        if before.configs is not after.configs:
+        if any(before.config("broker", name) is not after.config("broker", name) for name in ("", str(self.id))):
             self._configure(after)
             self.connections.configure(self.config)
             self.logs.config = self.config

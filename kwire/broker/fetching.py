@@ -58,25 +58,28 @@ class Reader:
         self._replica_id = replica_id
         self._replica_epoch = replica_epoch
 
-    def read_all(self, targets: Sequence[Target]) -> int:
-        """Reads every target in order; returns the bytes found."""
+    async def read_all(self, targets: Sequence[Target], *, record: bool) -> int:
+        """Reads every target in order; returns the bytes found.
+
+        `record`: whether a follower's fetch offsets count as its progress. Only the first look at a request does: what
+        the follower has is what it had when it asked.
+        """
         room, found = self._max_bytes, 0
         for target in targets:
-            size = self.read(target, room, at_least_one=not found)
+            size = await self.read(target, room, at_least_one=not found, record=record)
             found += size
             room = max(room - size, 0)
         return found
 
-    def read(self, target: Target, room: int, *, at_least_one: bool) -> int:
+    async def read(self, target: Target, room: int, *, at_least_one: bool, record: bool = False) -> int:
         """Reads one target, up to `room` bytes and what the client set for it; returns the bytes found."""
-        if target.partition is None:
+        partition, asked = target.partition, target.asked
+        if partition is None:
             return 0
-        asked = target.asked
+        max_bytes = min(asked.max_bytes, room)
         try:
-            target.error = None
-            max_bytes = min(asked.max_bytes, room)
             if self._replica_id >= 0:
-                target.read = target.partition.read_for_follower(
+                target.read = await partition.fetch_for_follower(
                     self._replica_id,
                     asked.fetch_offset,
                     max_bytes,
@@ -85,9 +88,10 @@ class Reader:
                     log_start_offset=asked.follower_log_start_offset,
                     broker_epoch=self._replica_epoch,
                     min_one=at_least_one,
+                    record=record,
                 )
             else:
-                target.read = target.partition.read(
+                target.read = await partition.fetch(
                     asked.fetch_offset,
                     max_bytes,
                     self._bound,
@@ -99,6 +103,8 @@ class Reader:
             target.error, target.read = error, None
         except OSError as error:
             target.error, target.read = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)), None
+        else:
+            target.error = None
         return target.size
 
 
@@ -109,8 +115,9 @@ class FetchWait:
         self._reader = reader
         self._targets = {id(target.partition): target for target in targets if target.partition is not None}
         self._min_bytes = min_bytes
-        self._max_wait = max_wait_ms / 1000
-        self._dirty: set[int] = set()
+        self._deadline = trio.current_time() + max_wait_ms / 1000
+        # What happened between the first read and the watching is looked for once more.
+        self._dirty = set(self._targets)
         self._woken = trio.Event()
         self._hurried = False
 
@@ -126,22 +133,23 @@ class FetchWait:
 
     async def until_enough(self) -> None:
         """Returns when the answer is due. The caller then reads all targets anew."""
-        targets = self._targets
-        watched = [target.partition for target in targets.values() if target.partition is not None]
+        watched = [target.partition for target in self._targets.values() if target.partition is not None]
         for partition in watched:
             partition.watch(self)
         try:
-            with trio.move_on_after(self._max_wait):
-                while not self._hurried:
+            with trio.CancelScope(deadline=self._deadline):
+                while not (self._hurried or await self._enough()):
                     await self._woken.wait()
                     self._woken = trio.Event()
-                    dirty, self._dirty = self._dirty, set()
-                    for key in dirty:
-                        self._reader.read(targets[key], targets[key].asked.max_bytes, at_least_one=True)
-                    if any(targets[key].urgent for key in dirty):
-                        return
-                    if sum(target.size for target in targets.values()) >= self._min_bytes:
-                        return
         finally:
             for partition in watched:
                 partition.unwatch(self)
+
+    async def _enough(self) -> bool:
+        dirty, self._dirty = self._dirty, set()
+        for key in dirty:
+            target = self._targets[key]
+            await self._reader.read(target, target.asked.max_bytes, at_least_one=True)
+            if target.urgent:
+                return True
+        return sum(target.size for target in self._targets.values()) >= self._min_bytes

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kwire.cluster.topics import check_name
 from kwire.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage
+from kwire.metadata.names import check_name
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 

@@ -13,17 +13,14 @@ from dataclasses import dataclass
 from kwire.cluster.assignment import check_manual_assignment, place
 from kwire.metadata.changes import PartitionsAdded, TopicCreated, TopicDeleted
 from kwire.metadata.image import MetadataImage, PartitionImage, TopicImage
+from kwire.metadata.names import check_collision, check_name
 from kwire.ports.randomness import Randomness
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
-MAX_NAME_LENGTH = 249
-"""A folder `name-partition` must be a file name: 255 bytes, less the longest suffix a partition number makes."""
 MAX_PARTITIONS_PER_REQUEST = 10_000
 
-_LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _NO_SUCH_TOPIC = "This server does not host this topic-partition."
 _NO_SUCH_ID = "This server does not host this topic ID."
 
@@ -74,21 +71,6 @@ class Creation:
     randomness: Randomness
 
 
-def check_name(name: str) -> None:
-    """Raises INVALID_TOPIC_EXCEPTION for a name no topic may have."""
-    reason = None
-    if not name:
-        reason = "the empty string is not allowed"
-    elif name in (".", ".."):
-        reason = f"'{name}' is not allowed"
-    elif len(name) > MAX_NAME_LENGTH:
-        reason = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
-    elif not _LEGAL.issuperset(name):
-        reason = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
-    if reason is not None:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
-
-
 def create_topics(image: MetadataImage, topics: Sequence[NewTopic], creation: Creation) -> list[Result]:
     """A result for each topic, those asked for twice once, at the end."""
     _limit_partitions(
@@ -112,7 +94,7 @@ def _create(image: MetadataImage, topic: NewTopic, creation: Creation) -> Result
     check_name(topic.name)
     if topic.name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
-    _check_collision(image, topic.name)
+    check_collision(topic.name, image.topics)
     nulls = [key for key, value in topic.configs if value is None]
     if nulls:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")
@@ -121,17 +103,6 @@ def _create(image: MetadataImage, topic: NewTopic, creation: Creation) -> Result
     partitions = _by_hand(image, topic) if topic.assignments else _placed(image, topic, creation)
     topic_id = creation.randomness.uuid()
     return Result(topic.name, topic_id, TopicCreated(TopicImage(topic.name, topic_id, partitions), configs))
-
-
-def _check_collision(image: MetadataImage, name: str) -> None:
-    """'.' and '_' are the same in metric names: two topics that differ only there are refused."""
-    if "." in name or "_" in name:
-        plain = name.replace(".", "_")
-        for other in image.topics:
-            if len(other) == len(name) and other.replace(".", "_") == plain:
-                raise KafkaError(
-                    ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
-                )
 
 
 def _by_hand(image: MetadataImage, topic: NewTopic) -> tuple[PartitionImage, ...]:

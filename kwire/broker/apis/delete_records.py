@@ -11,6 +11,7 @@ import trio
 
 from kwire.broker.parked import Parked
 from kwire.cluster.partition import Partition
+from kwire.metadata.names import INTERNAL_TOPICS
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -39,6 +40,8 @@ async def handle(
             try:
                 if not allowed:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                if topic.name in INTERNAL_TOPICS:
+                    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
                 partition = broker.replicas.partition(topic.name, asked.partition_index)
                 target, low_watermark = await partition.delete_records(asked.offset)
             except KafkaError as error:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kwire.broker.topic_state import leader_error, missing_topic_error, offline_replicas
-from kwire.cluster.topics import INTERNAL_TOPICS
 from kwire.metadata.image import MetadataImage, PartitionImage, TopicImage
+from kwire.metadata.names import INTERNAL_TOPICS
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.describe_topic_partitions import (
     Cursor,

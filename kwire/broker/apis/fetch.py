@@ -38,7 +38,7 @@ _READ_COMMITTED = 1
 
 async def handle(broker: Broker, context: RequestContext, request: FetchRequest) -> FetchResponse | ParkedFetch:
     fetch = _Fetch(broker, context, request)
-    found = fetch.reader.read_all(fetch.targets)
+    found = await fetch.reader.read_all(fetch.targets, record=True)
     if (
         request.max_wait_ms <= 0
         or found >= request.min_bytes
@@ -72,7 +72,7 @@ class ParkedFetch(Parked):
 
     async def response(self) -> FetchResponse:
         await self._wait.until_enough()
-        self._fetch.reader.read_all(self._fetch.targets)
+        await self._fetch.reader.read_all(self._fetch.targets, record=False)
         return await self._fetch.response()
 
 

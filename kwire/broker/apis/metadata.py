@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kwire.broker.topic_state import is_live, leader_error, live_brokers, missing_topic_error, offline_replicas
-from kwire.cluster.topics import INTERNAL_TOPICS, NewTopic
+from kwire.cluster.topics import NewTopic
 from kwire.metadata.image import MetadataImage, PartitionImage, TopicImage
+from kwire.metadata.names import INTERNAL_TOPICS
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.metadata import (

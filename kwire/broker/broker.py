@@ -230,7 +230,7 @@ class Broker:
 
     def _check_topic_configs(self, configs: Mapping[str, str]) -> None:
         try:
-            validate_topic_configs(configs, self.config)
+            validate_topic_configs(configs)
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
 

@@ -76,7 +76,7 @@ async def change_configs(
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
             current = image.config("topic", name)
             wanted = decide(current, TOPIC_KEYS)
-            validate_topic_configs(wanted, broker.config)
+            validate_topic_configs(wanted)
             store_kind = "topic"
         else:
             check_broker_name(broker, name, default_too=True)

@@ -106,10 +106,10 @@ def broker_default(broker: BrokerConfig, name: str) -> Any:
     return None
 
 
-def validate_topic_configs(overrides: Mapping[str, str], broker: BrokerConfig | None = None) -> None:
-    """Raises ConfigError (for INVALID_CONFIG) where a topic must not have these configs all together.
+def validate_topic_configs(overrides: Mapping[str, str]) -> None:
+    """Raises ConfigError (for INVALID_CONFIG) where a topic must not have these configs.
 
-    With `broker`, its defaults stand for what is not set. Configs of features that do not exist yet are refused.
+    Configs of features that do not exist yet are refused.
     """
     for name in overrides:
         if name not in TOPIC_KEYS:
@@ -122,9 +122,3 @@ def validate_topic_configs(overrides: Mapping[str, str], broker: BrokerConfig | 
                 f"Invalid value {overrides[name]} for configuration {name}: "
                 f"this version of kwire supports only its default, {key.default_text!r}"
             )
-    log_config = LogConfig.of(broker or BrokerConfig({}), overrides)
-    if log_config.max_compaction_lag_ms < log_config.min_compaction_lag_ms:
-        raise ConfigError(
-            f"conflict topic config setting min.compaction.lag.ms ({log_config.min_compaction_lag_ms}) "
-            f"> max.compaction.lag.ms ({log_config.max_compaction_lag_ms})"
-        )

@@ -59,7 +59,7 @@ KEYS = (
         "Level for recompression with zstd."),
     ConfigKey("message.max.bytes", INT, 1048588, SUPPORTED, HIGH, CLUSTER_WIDE, at_least(0),
         "Largest record batch (after compression) a topic takes."),
-    ConfigKey("unclean.leader.election.enable", BOOLEAN, False, SUPPORTED, HIGH, CLUSTER_WIDE, None,
+    ConfigKey("unclean.leader.election.enable", BOOLEAN, False, LATER, HIGH, CLUSTER_WIDE, None,
         "Let a replica outside the ISR lead when no other is left, at the price of lost records."),
     ConfigKey("min.insync.replicas", INT, 1, SUPPORTED, HIGH, CLUSTER_WIDE, at_least(1),
         "Replicas that must be in sync before acks=all is served."),

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Runs the command line. `kwire serve` with plain arguments does not wait for Typer to be imported."""
+    """Runs the command line. `kwire serve` with plain arguments does not wait for Click to be imported."""
     if sys.argv[1:2] == ["serve"]:
         from kwire.cli.serve_options import parse_plainly
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import click
 
-import typer
-
-from kwire.cli.output import Format, show_json, show_table
+from kwire.cli.commands import Argument, Command
+from kwire.cli.options import format_option
+from kwire.cli.output import show_json, show_table
 from kwire.cli.running import MISUSED, CommandError
 
 
-def config(
-    filter: Annotated[
-        str,
-        typer.Argument(metavar="KEY", help="Only keys that contain this, such as retention.", show_default=False),
-    ] = "",
-    describe: Annotated[bool, typer.Option("--describe", help="List the keys and what kwire does with each.")] = False,
-    topic: Annotated[bool, typer.Option("--topic", help="The keys of topics instead of those of brokers.")] = False,
-    format: Annotated[Format, typer.Option("--format", help="How to print them.")] = Format.TEXT,
-) -> None:
+@click.command("config", cls=Command)
+@click.argument(
+    "part", cls=Argument, metavar="KEY", description="Only keys that contain this, such as retention.", default=""
+)
+@click.option("--describe", is_flag=True, help="List the keys and what kwire does with each.")
+@click.option("--topic", is_flag=True, help="The keys of topics instead of those of brokers.")
+@format_option("How to print them.")
+def config(part: str, describe: bool, topic: bool, as_json: bool) -> None:
     """Lists the configuration keys of brokers or topics.
 
     Brokers take the keys of Apache Kafka: in server.properties, as
@@ -36,10 +35,10 @@ def config(
     from kwire.config.topic_keys import TOPIC_KEYS
 
     table = TOPIC_KEYS if topic else BROKER_KEYS
-    keys = [key for name, key in sorted(table.items()) if filter in name and not key.internal]
+    keys = [key for name, key in sorted(table.items()) if part in name and not key.internal]
     if not keys:
-        raise CommandError(f"no {'topic' if topic else 'broker'} configuration key contains {filter!r}")
-    if format is Format.JSON:
+        raise CommandError(f"no {'topic' if topic else 'broker'} configuration key contains {part!r}")
+    if as_json:
         show_json(
             [
                 {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from kwire.cli.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Timeout, open_client
+from kwire.cli.commands import Argument, Command
+from kwire.cli.options import cluster_options, open_client
 from kwire.cli.output import write_bytes
 from kwire.cli.running import MISUSED, CommandError, run_async
 
@@ -20,48 +21,64 @@ if TYPE_CHECKING:
 DEFAULT_FORMAT = r"%s\n"
 
 
+@click.command("consume", cls=Command)
+@click.argument("topic", cls=Argument, metavar="TOPIC", description="The topic to read.")
+@click.option(
+    "--partition",
+    "-p",
+    "partitions",
+    type=int,
+    multiple=True,
+    metavar="N",
+    help="Only this partition; may be given several times.",
+)
+@click.option(
+    "--offset",
+    "-o",
+    "offsets",
+    multiple=True,
+    metavar="WHERE",
+    show_default="beginning",
+    help="Where to begin: beginning, end, an OFFSET, -COUNT (so many before the end of each partition), or s@TIME; "
+    "and where to stop: e@TIME. TIME is ms since the epoch or like 2026-01-31T12:00 (UTC).",
+)
+@click.option("--count", "-c", type=click.IntRange(min=1), metavar="N", help="Stop after so many records.")
+@click.option(
+    "--exit",
+    "-e",
+    "exit_at_end",
+    is_flag=True,
+    help="Stop at the end of the topic, as it is when the command starts.",
+)
+@click.option(
+    "--format",
+    "-f",
+    metavar="FORMAT",
+    default=DEFAULT_FORMAT,
+    help="What to print of a record: %s value, %k key, %h headers, %t topic, %p partition, %o offset, %T timestamp, "
+    "%S and %K lengths of value and key (-1: null), %R the length in 4 bytes, \\n \\r \\t \\xNN.",
+)
+@click.option(
+    "--json", "-J", "as_json", is_flag=True, help="A JSON object on a line for each record, instead of a format."
+)
+@click.option(
+    "--isolation",
+    metavar="LEVEL",
+    default="read_uncommitted",
+    help="read_uncommitted or read_committed (transactions).",
+)
+@cluster_options
 def consume(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to read.", show_default=False)],
-    partition: Annotated[
-        list[int],
-        typer.Option("--partition", "-p", metavar="N", help="Only this partition; may be given several times."),
-    ] = [],  # noqa: B006  (Typer's way to say "none")
-    offset: Annotated[
-        list[str],
-        typer.Option(
-            "--offset",
-            "-o",
-            metavar="WHERE",
-            help="Where to begin: beginning, end, an OFFSET, -COUNT (so many before the end of each partition), or "
-            "s@TIME; and where to stop: e@TIME. TIME is ms since the epoch or like 2026-01-31T12:00 (UTC).",
-            show_default="beginning",
-        ),
-    ] = [],  # noqa: B006
-    count: Annotated[
-        int | None, typer.Option("--count", "-c", min=1, metavar="N", help="Stop after so many records.")
-    ] = None,
-    exit_at_end: Annotated[
-        bool, typer.Option("--exit", "-e", help="Stop at the end of the topic, as it is when the command starts.")
-    ] = False,
-    format: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            "-f",
-            metavar="FORMAT",
-            help="What to print of a record: %s value, %k key, %h headers, %t topic, %p partition, %o offset, "
-            "%T timestamp, %S and %K lengths of value and key (-1: null), %R the length in 4 bytes, \\n \\r \\t \\xNN.",
-        ),
-    ] = DEFAULT_FORMAT,
-    json: Annotated[
-        bool, typer.Option("--json", "-J", help="A JSON object on a line for each record, instead of a format.")
-    ] = False,
-    isolation: Annotated[
-        str,
-        typer.Option("--isolation", metavar="LEVEL", help="read_uncommitted or read_committed (transactions)."),
-    ] = "read_uncommitted",
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout: Timeout = DEFAULT_TIMEOUT,
+    topic: str,
+    partitions: tuple[int, ...],
+    offsets: tuple[str, ...],
+    count: int | None,
+    exit_at_end: bool,
+    format: str,
+    as_json: bool,
+    isolation: str,
+    bootstrap: str,
+    timeout: float,
 ) -> None:
     """Prints the records of a topic.
 
@@ -75,14 +92,14 @@ def consume(
     if isolation not in levels:
         raise CommandError(f"--isolation {isolation}: must be one of {', '.join(levels)}", MISUSED)
     try:
-        render = to_json if json else compile_format(format)
-        wanted = parse_range(offset)
+        render = to_json if as_json else compile_format(format)
+        wanted = parse_range(offsets)
     except ValueError as error:
         raise CommandError(str(error), MISUSED) from None
 
     async def main() -> None:
         async with open_client(bootstrap, timeout) as client:
-            await _consume(client, topic, partition, wanted, exit_at_end, count, render, levels[isolation])
+            await _consume(client, topic, partitions, wanted, exit_at_end, count, render, levels[isolation])
 
     run_async(main)
 
@@ -90,7 +107,7 @@ def consume(
 async def _consume(
     client: Client,
     topic: str,
-    numbers: list[int],
+    numbers: Sequence[int],
     wanted: Range,
     exit_at_end: bool,
     count: int | None,

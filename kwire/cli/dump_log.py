@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from kwire.cli.output import Format
+from kwire.cli.commands import Argument, Command
+from kwire.cli.options import format_option
 from kwire.cli.running import CommandError
 
 
-def dump_log(
-    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Files or folders.", show_default=False)],
-    records: Annotated[bool, typer.Option("--records", "-r", help="Also the records of each batch.")] = False,
-    format: Annotated[Format, typer.Option("--format", help="JSON is one object a line.")] = Format.TEXT,
-) -> None:
+@click.command("dump-log", cls=Command)
+@click.argument("paths", cls=Argument, metavar="PATH", description="Files or folders.", nargs=-1, required=True)
+@click.option("--records", "-r", is_flag=True, help="Also the records of each batch.")
+@format_option("JSON is one object a line.")
+def dump_log(paths: tuple[str, ...], records: bool, as_json: bool) -> None:
     """Shows what is in the files of a log.
 
     Segments, their indexes, producer snapshots and checkpoints; those of
@@ -25,7 +26,7 @@ def dump_log(
     from kwire.cli.log_files import Damage, dump_file, files_in
     from kwire.ports.real_files import PosixFileSystem
 
-    show = _show_json if format is Format.JSON else _show_text
+    show = _show_json if as_json else _show_text
     system = PosixFileSystem()
     damaged = []
     for path in paths:

@@ -1,18 +1,12 @@
-"""Tables: drawn by Rich on a terminal, tab-separated lines without a header in a pipe, JSON on request."""
+"""Tables: aligned on a terminal, tab-separated lines without a header in a pipe, JSON on request."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from enum import Enum
 from typing import Any
 
-
-class Format(str, Enum):  # noqa: UP042  (Typer shows the values of a str Enum as choices)
-    """How a command prints its result."""
-
-    TEXT = "text"
-    JSON = "json"
+GAP = "  "
 
 
 def write_bytes(data: bytes) -> None:
@@ -23,22 +17,40 @@ def write_bytes(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Prints rows under these column names; names that begin with `>` are of columns of numbers."""
+    texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
-        for row in rows:
-            print("\t".join("" if cell is None else str(cell) for cell in row))
+        for row in texts:
+            print("\t".join(row))
         return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    from shutil import get_terminal_size
 
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left")
-    for row in rows:
-        table.add_row(*[Text("" if cell is None else str(cell)) for cell in row])
-    Console().print(table)
+    for line in table_lines(columns, texts, get_terminal_size().columns):
+        print(line)
+
+
+def table_lines(columns: Sequence[str], rows: Iterable[Sequence[str]], space: int) -> list[str]:
+    """The lines of a table: columns as wide as their cells, or where `space` is too little, with cells wrapped."""
+    from itertools import zip_longest
+    from textwrap import wrap
+
+    table = [[column.removeprefix(">") for column in columns], *rows]
+    widths = [max(map(len, cells)) for cells in zip(*table, strict=True)]
+    too_much = sum(widths) + len(GAP) * (len(widths) - 1) - space
+    for _ in range(too_much):
+        widest = widths.index(max(widths))
+        widths[widest] = max(widths[widest] - 1, 1)
+    lines = []
+    for row in table:
+        wrapped = [[cell] if len(cell) <= width else wrap(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for parts in zip_longest(*wrapped, fillvalue=""):
+            cells = [
+                part.rjust(width) if column.startswith(">") else part.ljust(width)
+                for part, width, column in zip(parts, widths, columns, strict=True)
+            ]
+            lines.append(GAP.join(cells).rstrip())
+    return lines
 
 
 def show_json(value: Any) -> None:

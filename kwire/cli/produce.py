@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import AsyncIterator, Iterable
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from kwire.cli.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Timeout, open_client
+from kwire.cli.commands import Argument, Command
+from kwire.cli.options import cluster_options, open_client
 from kwire.cli.running import MISUSED, CommandError, run_async
 
 if TYPE_CHECKING:
@@ -20,50 +21,51 @@ READ_BYTES = 256 * 1024
 ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
 
 
+@click.command("produce", cls=Command)
+@click.argument("topic", cls=Argument, metavar="TOPIC", description="The topic to write to.")
+@click.argument("files", cls=Argument, metavar="FILE", description="Files to read instead of standard input.", nargs=-1)
+@click.option("--delimiter", "-D", metavar="TEXT", default=r"\n", help="What ends a record.")
+@click.option("--whole", "-w", is_flag=True, help="Each file is one record.")
+@click.option("--key-delimiter", "-K", metavar="TEXT", help="What separates key and value.")
+@click.option("--key", "-k", metavar="TEXT", help="The key of every record.")
+@click.option(
+    "--header",
+    "-H",
+    "headers",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A header of every record; may be repeated.",
+)
+@click.option("--null", "-Z", is_flag=True, help="An empty value or key is null.")
+@click.option("--timestamp", metavar="TIME", show_default="now", help="ms since the epoch or 2026-01-31T12:00.")
+@click.option(
+    "--partition",
+    "-p",
+    type=click.IntRange(min=0),
+    metavar="N",
+    show_default="by the key, else any",
+    help="The partition.",
+)
+@click.option("--compression", "-z", metavar="CODEC", default="none", help="none, gzip, snappy, lz4 or zstd.")
+@click.option("--acks", metavar="N", default="all", help="Replicas to wait for: 0, 1 or all.")
+@click.option("--idempotent", is_flag=True, help="A retry never stores a record twice.")
+@cluster_options
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to write to.", show_default=False)],
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE", help="Files to read instead of standard input.", show_default=False),
-    ] = [],  # noqa: B006  (Typer's way to say "none")
-    delimiter: Annotated[
-        str, typer.Option("--delimiter", "-D", metavar="TEXT", help="What ends a record.", show_default=r"\n")
-    ] = r"\n",
-    whole: Annotated[bool, typer.Option("--whole", "-w", help="Each file is one record.")] = False,
-    key_delimiter: Annotated[
-        str | None,
-        typer.Option("--key-delimiter", "-K", metavar="TEXT", help="What separates key and value.", show_default=False),
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option("--key", "-k", metavar="TEXT", help="The key of every record.", show_default=False)
-    ] = None,
-    header: Annotated[
-        list[str],
-        typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header of every record; may be repeated."),
-    ] = [],  # noqa: B006
-    null: Annotated[bool, typer.Option("--null", "-Z", help="An empty value or key is null.")] = False,
-    timestamp: Annotated[
-        str | None,
-        typer.Option("--timestamp", metavar="TIME", help="ms since the epoch or 2026-01-31T12:00.", show_default="now"),
-    ] = None,
-    partition: Annotated[
-        int | None,
-        typer.Option(
-            "--partition",
-            "-p",
-            min=0,
-            metavar="N",
-            help="The partition.",
-            show_default="by the key, else any",
-        ),
-    ] = None,
-    compression: Annotated[
-        str, typer.Option("--compression", "-z", metavar="CODEC", help="none, gzip, snappy, lz4 or zstd.")
-    ] = "none",
-    acks: Annotated[str, typer.Option("--acks", metavar="N", help="Replicas to wait for: 0, 1 or all.")] = "all",
-    idempotent: Annotated[bool, typer.Option("--idempotent", help="A retry never stores a record twice.")] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout: Timeout = DEFAULT_TIMEOUT,
+    topic: str,
+    files: tuple[str, ...],
+    delimiter: str,
+    whole: bool,
+    key_delimiter: str | None,
+    key: str | None,
+    headers: tuple[str, ...],
+    null: bool,
+    timestamp: str | None,
+    partition: int | None,
+    compression: str,
+    acks: str,
+    idempotent: bool,
+    bootstrap: str,
+    timeout: float,
 ) -> None:
     """Writes lines to a topic.
 
@@ -87,7 +89,7 @@ def produce(
     if whole and not files:
         raise CommandError("--whole needs a FILE", MISUSED)
     codec = _codec(compression)
-    headers = _headers(header)
+    parsed_headers = _headers(headers)
     fixed_key = None if key is None else key.encode()
 
     async def send(producer: Producer, line: bytes) -> None:
@@ -100,7 +102,7 @@ def produce(
             topic,
             None if null and not value else value,
             key=None if null and not record_key else record_key,
-            headers=headers,
+            headers=parsed_headers,
             timestamp=time,
             partition=partition,
         )
@@ -171,7 +173,7 @@ def _codec(name: str) -> Compression:
         raise CommandError(f"--compression {name}: must be one of {names}", MISUSED) from None
 
 
-def _headers(texts: list[str]) -> list[tuple[str, bytes | None]]:
+def _headers(texts: Iterable[str]) -> list[tuple[str, bytes | None]]:
     headers: list[tuple[str, bytes | None]] = []
     for text in texts:
         name, equals, value = text.partition("=")

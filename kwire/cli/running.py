@@ -90,10 +90,8 @@ def _told(error: Exception) -> tuple[str, int] | None:
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{error.strerror or error}", FAILED
-    if hasattr(error, "format_message"):  # wrong use, as Typer finds it
+    if hasattr(error, "format_message"):  # wrong use, as Click finds it
         return _misuse(error), getattr(error, "exit_code", MISUSED)
-    if type(error).__name__ == "Abort":
-        return "", INTERRUPTED
     return _told_of_cluster(error)
 
 

@@ -1,8 +1,8 @@
-"""The options of `kwire serve`, once: Typer's command is made from this table, and so is the short way in.
+"""The options of `kwire serve`, once: Click's command is made from this table, and so is the short way in.
 
-A broker shall be there in a fraction of a second, and importing Typer takes a good part of that. So `parse_plainly`
+A broker shall be there in a fraction of a second, and importing Click takes a part of that. So `parse_plainly`
 reads the arguments itself where they are plain (known options with values, nothing that wants help or a message), and
-gives up on everything else, which then goes Typer's way.
+gives up on everything else, which then goes Click's way.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def parse_plainly(arguments: Sequence[str]) -> dict[str, Any] | None:
         if not value or value.startswith("-"):
             return None
         if option.repeated:
-            found.setdefault(option.name, []).append(value)
+            found[option.name] = (*found.get(option.name, ()), value)
         elif option.name in found:
             return None
         else:

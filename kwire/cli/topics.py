@@ -2,55 +2,67 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from kwire.cli.app import new_typer
-from kwire.cli.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Timeout, key_values, open_client
-from kwire.cli.output import Format, show_json, show_table
+from kwire.cli.commands import Argument, Group
+from kwire.cli.options import cluster_options, format_option, key_values, open_client
+from kwire.cli.output import show_json, show_table
 from kwire.cli.running import MISUSED, CommandError, run_async
 
 if TYPE_CHECKING:
     from kwire.client.client import Client
     from kwire.client.metadata import Topic
 
-topics = new_typer(no_args_is_help=True, help="Create, list, describe, alter and delete topics.")
+topics = Group("topics", no_args_is_help=True, help="Create, list, describe, alter and delete topics.")
 
-Names = Annotated[list[str], typer.Argument(metavar="TOPIC", help="Names of topics.", show_default=False)]
-Name = Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.", show_default=False)]
-Config = Annotated[
-    list[str], typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic config; may be given several times.")
-]
-ResultFormat = Annotated[Format, typer.Option("--format", help="How to print it.")]
+config_option = click.option(
+    "--config", "-c", metavar="KEY=VALUE", multiple=True, help="A topic config; may be given several times."
+)
 
 
-@topics.command()
+def names_argument(command: Callable[..., None]) -> Callable[..., None]:
+    described = click.argument(
+        "names", cls=Argument, metavar="TOPIC", description="Names of topics.", nargs=-1, required=True
+    )
+    return described(command)
+
+
+@topics.command("create")
+@names_argument
+@click.option(
+    "--partitions",
+    "-p",
+    type=click.IntRange(min=1),
+    metavar="N",
+    show_default="as the broker has it",
+    help="How many.",
+)
+@click.option(
+    "--replication-factor",
+    "-r",
+    type=click.IntRange(min=1),
+    metavar="N",
+    show_default="as the broker has it",
+    help="Replicas.",
+)
+@click.option("--assignment", metavar="ID:ID,ID:ID", help="Brokers of each partition, its preferred leader first.")
+@config_option
+@click.option("--if-not-exists", is_flag=True, help="An existing topic is no error.")
+@click.option("--validate-only", is_flag=True, help="Only check whether it can be done.")
+@cluster_options
 def create(
-    names: Names,
-    partitions: Annotated[
-        int | None,
-        typer.Option("--partitions", "-p", min=1, metavar="N", help="How many.", show_default="as the broker has it"),
-    ] = None,
-    replication_factor: Annotated[
-        int | None,
-        typer.Option(
-            "--replication-factor", "-r", min=1, metavar="N", help="Replicas.", show_default="as the broker has it"
-        ),
-    ] = None,
-    assignment: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID:ID,ID:ID",
-            help="Brokers of each partition, its preferred leader first.",
-            show_default=False,
-        ),
-    ] = None,
-    config: Config = [],  # noqa: B006  (Typer's way to say "none")
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="An existing topic is no error.")] = False,
-    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only check whether it can be done.")] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout: Timeout = DEFAULT_TIMEOUT,
+    names: tuple[str, ...],
+    partitions: int | None,
+    replication_factor: int | None,
+    assignment: str | None,
+    config: tuple[str, ...],
+    if_not_exists: bool,
+    validate_only: bool,
+    bootstrap: str,
+    timeout: float,
 ) -> None:
     """Creates topics."""
     from kwire.client.admin import BROKER_DEFAULT, Admin
@@ -81,14 +93,10 @@ def create(
 
 
 @topics.command("list")
-def list_topics(
-    exclude_internal: Annotated[
-        bool, typer.Option("--exclude-internal", help="Leave out topics like __consumer_offsets.")
-    ] = False,
-    format: ResultFormat = Format.TEXT,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout: Timeout = DEFAULT_TIMEOUT,
-) -> None:
+@click.option("--exclude-internal", is_flag=True, help="Leave out topics like __consumer_offsets.")
+@format_option("How to print it.")
+@cluster_options
+def list_topics(exclude_internal: bool, as_json: bool, bootstrap: str, timeout: float) -> None:
     """Lists all topics.
 
     In a pipe: lines of name, partitions, replication factor, by tabs.
@@ -100,7 +108,7 @@ def list_topics(
             found = [
                 topic for topic in (await Admin(client).topics()).values() if not (exclude_internal and topic.internal)
             ]
-        if format is Format.JSON:
+        if as_json:
             show_json([_summary(topic) for topic in found])
         else:
             show_table(
@@ -111,14 +119,14 @@ def list_topics(
     run_async(main)
 
 
-@topics.command()
+@topics.command("describe")
+@names_argument
+@click.option("--offsets", is_flag=True, help="Also first and end offsets.")
+@click.option("--all-configs", is_flag=True, help="Also configs that have their default.")
+@format_option("How to print it.")
+@cluster_options
 def describe(
-    names: Names,
-    offsets: Annotated[bool, typer.Option("--offsets", help="Also first and end offsets.")] = False,
-    all_configs: Annotated[bool, typer.Option("--all-configs", help="Also configs that have their default.")] = False,
-    format: ResultFormat = Format.TEXT,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout: Timeout = DEFAULT_TIMEOUT,
+    names: tuple[str, ...], offsets: bool, all_configs: bool, as_json: bool, bootstrap: str, timeout: float
 ) -> None:
     """Shows partitions, leaders and configs.
 
@@ -128,7 +136,7 @@ def describe(
     async def main() -> None:
         async with open_client(bootstrap, timeout) as client:
             described = [await _describe(client, name, offsets, all_configs) for name in names]
-        if format is Format.JSON:
+        if as_json:
             show_json(described)
         else:
             for topic in described:
@@ -137,19 +145,21 @@ def describe(
     run_async(main)
 
 
-@topics.command()
+@topics.command("alter")
+@click.argument("name", cls=Argument, metavar="TOPIC", description="Name of the topic.")
+@click.option("--partitions", "-p", type=click.IntRange(min=1), metavar="N", help="Add partitions up to this number.")
+@config_option
+@click.option(
+    "--delete-config", metavar="KEY", multiple=True, help="A config to set back to its default; may be repeated."
+)
+@cluster_options
 def alter(
-    name: Name,
-    partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", min=1, metavar="N", help="Add partitions up to this number.")
-    ] = None,
-    config: Config = [],  # noqa: B006
-    delete_config: Annotated[
-        list[str],
-        typer.Option("--delete-config", metavar="KEY", help="A config to set back to its default; may be repeated."),
-    ] = [],  # noqa: B006
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout: Timeout = DEFAULT_TIMEOUT,
+    name: str,
+    partitions: int | None,
+    config: tuple[str, ...],
+    delete_config: tuple[str, ...],
+    bootstrap: str,
+    timeout: float,
 ) -> None:
     """Adds partitions to a topic, or changes its configs."""
     from kwire.client.admin import Admin, ResourceType
@@ -169,13 +179,11 @@ def alter(
     run_async(main)
 
 
-@topics.command()
-def delete(
-    names: Names,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="A missing topic is no error.")] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout: Timeout = DEFAULT_TIMEOUT,
-) -> None:
+@topics.command("delete")
+@names_argument
+@click.option("--if-exists", is_flag=True, help="A missing topic is no error.")
+@cluster_options
+def delete(names: tuple[str, ...], if_exists: bool, bootstrap: str, timeout: float) -> None:
     """Deletes topics with all their records."""
     from kwire.client.admin import Admin
     from kwire.protocol.errors import ErrorCode, KafkaError

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import trio
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from kwire.cli.app import app
 from kwire.ports.tcp import TcpTransport

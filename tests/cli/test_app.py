@@ -32,6 +32,7 @@ def test_every_command_has_help_that_fits(kwire, command: list[str]) -> None:
         assert result.exit_code == 0
         assert " ".join(command) in result.stdout
         assert max(map(len, result.stdout.splitlines())) <= 80
+        assert "..." not in result.stdout.partition("Commands:")[2]
         assert "noqa" not in result.stdout
 
 
@@ -79,6 +80,29 @@ def test_misuse_is_one_line(kwire, arguments: list[str], said: str) -> None:
     assert result.exit_code == 2
     assert result.stderr == f"kwire: {said}\n"
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("arguments", [["consume", "t", "--partitoin", "1"], ["serve", "--listne", ":0"]])
+def test_a_wrong_option_is_one_line_with_a_guess(kwire, arguments: list[str]) -> None:
+    result = kwire(*arguments)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    guess = "--partition" if arguments[0] == "consume" else "--listen"
+    assert result.stderr.startswith("kwire: No such option")
+    assert "Did you mean" in result.stderr
+    assert guess in result.stderr
+    assert f"(see kwire {arguments[0]} --help)" in result.stderr
+
+
+def test_only_the_subcommand_that_is_used_is_imported() -> None:
+    code = (
+        "import sys; from kwire.__main__ import main; sys.argv = ['kwire', 'version']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(sorted(name for name in sys.modules if name.startswith('kwire.cli.')), 'trio' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = [f"kwire.cli.{name}" for name in ("app", "commands", "running", "version")]
+    assert done.stdout.splitlines()[1] == f"{modules} False"
 
 
 def test_nobody_there_is_one_line(kwire) -> None:

@@ -35,8 +35,25 @@ def test_a_table_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     rows = [["a", 1, None], ["[b]", 22, "x"]]
     output.show_table(["NAME", ">COUNT", "WHAT"], rows)
     assert capsys.readouterr().out == "a\t1\t\n[b]\t22\tx\n"
-    monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     output.show_table(["NAME", ">COUNT", "WHAT"], rows)
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines == ["NAME  COUNT  WHAT", "a         1", "[b]      22  x"]
+
+
+def test_a_table_wider_than_the_terminal_is_wrapped() -> None:
+    rows = [["name", "1", "so long a text"], ["x", "22", ""]]
+    assert output.table_lines(["NAME", ">N", "WHAT"], rows, 18) == [
+        "NAME   N  WHAT",
+        "name   1  so long",
+        "          a text",
+        "x     22",
+    ]
+
+
+@pytest.mark.parametrize("space", range(1, 30))
+def test_a_wrapped_table_loses_nothing(space: int) -> None:
+    rows = [["name", "1", "so long a text"], ["x", "22", ""]]
+    lines = output.table_lines(["NAME", ">N", "WHAT"], rows, space)
+    assert sorted("".join(lines).replace(" ", "")) == sorted("NAMENWHATname1solongatextx22")
+    assert max(map(len, lines)) <= max(space, len("N  N  W"))

@@ -7,9 +7,9 @@ import sys
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from kwire.cli import serve as serve_module
 from kwire.cli.app import app
@@ -29,8 +29,8 @@ ARGUMENTS = st.lists(
 )
 
 
-def by_typer(arguments: list[str]) -> dict[str, Any] | None:
-    """What `serve` is called with by way of Typer; None where it is not."""
+def by_click(arguments: list[str]) -> dict[str, Any] | None:
+    """What `serve` is called with by way of Click; None where it is not."""
     calls: list[dict[str, Any]] = []
 
     def record(**values: Any) -> int:
@@ -45,10 +45,10 @@ def by_typer(arguments: list[str]) -> dict[str, Any] | None:
 
 @settings(max_examples=300, deadline=None)
 @given(ARGUMENTS)
-def test_what_is_read_plainly_means_the_same_to_typer(arguments: list[str]) -> None:
+def test_what_is_read_plainly_means_the_same_to_click(arguments: list[str]) -> None:
     plain = parse_plainly(arguments)
     if plain is not None:
-        assert by_typer(arguments) == plain or (plain == {} and by_typer(arguments) == {})
+        assert by_click(arguments) == plain or (plain == {} and by_click(arguments) == {})
 
 
 def test_plain_arguments_are_read_plainly() -> None:
@@ -59,8 +59,8 @@ def test_plain_arguments_are_read_plainly() -> None:
     assert parse_plainly(arguments) == {
         "properties": "server.properties",
         "listen": ":0",
-        "data_dir": ["a", "b"],
-        "set": ["k=v", "x=y=z"],
+        "data_dir": ("a", "b"),
+        "set": ("k=v", "x=y=z"),
         "log_level": "info",
     }
 
@@ -68,7 +68,7 @@ def test_plain_arguments_are_read_plainly() -> None:
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["-h"], ["--listen"], ["a", "b"], ["--unknown", "x"], ["--listen", "a", "--listen", "b"]]
 )
-def test_what_needs_typer_is_left_to_it(arguments: list[str]) -> None:
+def test_what_needs_click_is_left_to_it(arguments: list[str]) -> None:
     assert parse_plainly(arguments) is None
 
 
@@ -136,12 +136,12 @@ def test_the_configuration_reaches_the_broker(kwire, monkeypatch, tmp_path) -> N
 
 
 @pytest.mark.parametrize(("arguments", "imported"), [(["--listen", "x"], False), (["--listen", "x", "--"], True)])
-def test_a_plain_start_does_not_import_typer(arguments: list[str], imported: bool) -> None:
+def test_a_plain_start_does_not_import_click(arguments: list[str], imported: bool) -> None:
     """Nor Trio before the configuration is known to be good."""
     code = (
         "import sys; from kwire.__main__ import main; sys.argv = ['kwire', 'serve', *sys.argv[1:]]\n"
         "try: main()\n"
-        "except SystemExit as end: print(end.code, 'typer' in sys.modules, 'trio' in sys.modules)"
+        "except SystemExit as end: print(end.code, 'click' in sys.modules, 'trio' in sys.modules)"
     )
     command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

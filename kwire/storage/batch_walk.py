@@ -18,7 +18,8 @@ class ColdRead(Exception):
     """What is asked for is not in memory: run `warm` in a worker thread, then ask again."""
 
     def __init__(self, file: File, position: int, size: int) -> None:
-        super().__init__(f"{file.path} at {position}")
+        self.what = f"{file.path}: {size} bytes at {position}"
+        super().__init__(self.what)
         self._file = file
         self._position = position
         self._size = size

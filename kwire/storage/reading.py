@@ -82,17 +82,23 @@ def read(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool,
 async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool) -> LogRead:
     """See `Log.fetch`."""
     executor = log.services.executor
+    found = None
+    warmed = None
     for _ in range(_MAX_WARMING):
         try:
             found = read(log, offset, max_bytes, upto, min_one, may_block=False)
+            break
         except ColdRead as cold:
+            if cold.what == warmed:  # this file system cannot tell what is in memory: it was just read, so it is
+                break
             await _run(log, executor, cold)
-        else:
-            part = found.slice
-            if part is not None and not part.file.resident(part.position, part.size):
-                await _warm(log, executor, part)
-            return found
-    return read(log, offset, max_bytes, upto, min_one)
+            warmed = cold.what
+    if found is None:
+        found = read(log, offset, max_bytes, upto, min_one)
+    part = found.slice
+    if part is not None and not part.file.resident(part.position, part.size):
+        await _warm(log, executor, part)
+    return found
 
 
 async def _run(log: Log, executor: Executor, cold: ColdRead) -> None:

@@ -43,6 +43,18 @@ class LogMachine(RuleBasedStateMachine):
             if first + i >= self.start
         ]
 
+    def known_sequence(self):
+        return max((entry.last_sequence for entry in self.log.producer_state.entries.values()), default=-1) + 1
+
+    def reopen(self, **options):
+        self.log = self.place.open(log_start=self.start, high_watermark=self.log.high_watermark, **options)
+
+    def reopen_after_crash(self):
+        self.reopen(clean=False, recovery_point=self.log.recovery_point)
+        # Recovery may find producers again whose records lie before the log's start.
+        assert self.known_sequence() >= self.sequence
+        self.sequence = self.known_sequence()
+
     # What a leader and a follower do
 
     @rule(values=values)
@@ -95,7 +107,7 @@ class LogMachine(RuleBasedStateMachine):
         self.batches = [entry for entry in self.batches if entry[0] + len(entry[1]) <= offset]
         self.end = min(self.end, offset)
         self.start = min(self.start, self.end)
-        self.sequence = max((s.last_sequence for s in self.log.producer_state.entries.values()), default=-1) + 1
+        self.sequence = self.known_sequence()
 
     @rule(age=st.integers(0, 2000))
     def retain(self, age):
@@ -124,10 +136,10 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def restart(self):
         self.log.log_dir.write_checkpoint(layout.RECOVERY_POINTS, {("t", 0): self.log.recovery_point})
-        high_watermark = self.log.high_watermark
         run(self.log.close)
-        self.log = self.place.open(clean=True, log_start=self.start, high_watermark=high_watermark)
+        self.reopen(clean=True)
         assert self.log.recovery_point == self.end
+        assert self.known_sequence() == self.sequence
 
     @rule(tail=st.sampled_from([b"", bytes(200), b"\x00\x01torn", "half a batch"]), lose_indexes=st.booleans())
     def kill(self, tail, lose_indexes):
@@ -139,13 +151,7 @@ class LogMachine(RuleBasedStateMachine):
         for name in names if lose_indexes else []:
             if name.endswith((".index", ".timeindex")) and int(name[:20]) >= active.base_offset:
                 self.place.memory.remove(f"/data/t-0/{name}")
-        recovery_point = self.log.recovery_point
-        self.log = self.place.open(
-            clean=False,
-            recovery_point=recovery_point,
-            log_start=self.start,
-            high_watermark=self.log.high_watermark,
-        )
+        self.reopen_after_crash()
 
     @rule()
     def fill_the_disk(self):
@@ -157,12 +163,7 @@ class LogMachine(RuleBasedStateMachine):
         else:
             raise AssertionError("the disk was full")
         self.place.memory.fault = None
-        self.log = self.place.open(
-            clean=False,
-            recovery_point=self.log.recovery_point,
-            log_start=self.start,
-            high_watermark=self.log.high_watermark,
-        )
+        self.reopen_after_crash()
 
     @rule()
     def lose_power(self):
@@ -170,15 +171,13 @@ class LogMachine(RuleBasedStateMachine):
             return
         self.place.memory.lose_power(lambda synced, size: synced)
         point = self.log.recovery_point
-        self.log = self.place.open(
-            clean=False, recovery_point=point, log_start=self.start, high_watermark=self.log.high_watermark
-        )
+        self.reopen(clean=False, recovery_point=point)
         end = self.log.log_end_offset
         assert end >= min(point, self.end)
         self.batches = [entry for entry in self.batches if entry[0] + len(entry[1]) <= end]
         self.end = end
         self.start = self.log.log_start_offset
-        self.sequence = max((s.last_sequence for s in self.log.producer_state.entries.values()), default=-1) + 1
+        self.sequence = self.known_sequence()
 
     # What must hold
 

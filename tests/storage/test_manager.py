@@ -141,7 +141,7 @@ async def test_meta_properties_that_are_not_understood(content):
     house = House()
     house.files.make_dirs(ROOT)
     house.files.write_atomically(f"{ROOT}/{layout.META_PROPERTIES}", content)
-    with pytest.raises(LogDirError, match="meta.properties"):
+    with pytest.raises(LogDirError, match=layout.META_PROPERTIES):
         await house.start()
 
 
@@ -319,7 +319,7 @@ async def test_a_dir_that_cannot_be_used_at_the_start_is_offline():
     managed = await house.start()
     assert [log_dir.online for log_dir in managed.dirs] == [False, True]
     house.dirs = ["/a"]
-    with pytest.raises(LogDirError, match="none of the log dirs can be used: .*Input/output error"):
+    with pytest.raises(LogDirError, match=r"none of the log dirs can be used: .*Input/output error"):
         await house.start()
 
 

@@ -1,0 +1,143 @@
+"""Reads of what is not in the page cache: never on the event loop's thread."""
+
+import os
+import threading
+
+import pytest
+
+from kwire.ports.executor import ThreadExecutor
+from kwire.ports.files import FileSlice
+from kwire.ports.real_files import PosixFile, PosixFileSystem
+from kwire.protocol.records.header import iter_batches
+from kwire.storage.reading import fetch_bytes
+
+from .support import T0, Place, append
+
+
+class WatchedFile(PosixFile):
+    """Notes who reads what: (the thread, whether it was in the page cache)."""
+
+    __slots__ = ("reads",)
+
+    def pread(self, size, position):
+        self.reads.append((threading.get_ident(), self.resident(position, size)))
+        return super().pread(size, position)
+
+
+class WatchedFiles(PosixFileSystem):
+    def __init__(self):
+        self.reads = []
+
+    def open(self, path, *, create=False):
+        file = WatchedFile(path, os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o644))
+        file.reads = self.reads
+        return file
+
+    def read(self, path):
+        self.reads.append((threading.get_ident(), False))
+        return super().read(path)
+
+
+def evict(folder):
+    """Drops a folder's files from the page cache; what is left of the test otherwise proves nothing."""
+    for name in os.listdir(folder):
+        descriptor = os.open(f"{folder}/{name}", os.O_RDWR)
+        os.fsync(descriptor)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+
+
+@pytest.fixture
+async def place(tmp_path):
+    """A log on a real disk, of several segments of 40 batches of 8 KiB, closed again."""
+    place = Place(WatchedFiles(), str(tmp_path), segment_bytes=330_000, index_interval_bytes=40_000)
+    place.executor = ThreadExecutor(2)
+    log = place.open()
+    for i in range(200):
+        await append(log, "x" * 8000, timestamp=T0 + i)
+    await log.close()
+    return place
+
+
+def cold_reads_here(place):
+    """Reads on this thread of what was not in the page cache."""
+    return [where for where, warm in place.files.reads if where == threading.get_ident() and not warm]
+
+
+async def test_a_cold_fetch_is_read_by_a_worker_thread(place):
+    known = [bytes(place.open().read(offset, 100_000).slice.read()) for offset in (3, 77, 111, 199)]
+    for offset, expected in zip((3, 77, 111, 199), known, strict=True):
+        log = place.open()
+        evict(log.dir)
+        place.files.reads.clear()
+        found = await log.fetch(offset, 100_000)
+        assert cold_reads_here(place) == []
+        assert place.files.reads  # the worker's
+        assert found.slice.read() == expected
+        assert next(iter_batches(found.slice.read()))[0].base_offset == offset
+
+
+async def test_what_was_evicted_while_the_log_is_open(place):
+    log = place.open()
+    assert await log.fetch(100, 50_000)
+    evict(log.dir)
+    place.files.reads.clear()
+    found = await log.fetch(101, 50_000)
+    assert cold_reads_here(place) == []
+    part = found.slice
+    evict(log.dir)
+    if part.file.resident(part.position, part.size):
+        pytest.fail("the pages were not evicted")
+    place.files.reads.clear()
+    assert await fetch_bytes(part, log.services.executor) == part.read()
+    assert place.files.reads[0][0] != threading.get_ident()
+
+
+async def test_looking_up_a_time_reads_in_a_worker_thread(place):
+    log = place.open()
+    evict(log.dir)
+    place.files.reads.clear()
+    assert await log.offset_for_timestamp(T0 + 150) == (T0 + 150, 150, 0)
+    assert await log.max_timestamp_offset() == (T0 + 199, 199, 0)
+    assert threading.get_ident() not in {where for where, _ in place.files.reads}
+
+
+async def test_retention_reads_in_a_worker_thread(place):
+    log = place.open(high_watermark=200)
+    evict(log.dir)
+    place.files.reads.clear()
+    assert await log.delete_old_segments(T0 + 604_800_000 + 100) == 2
+    assert threading.get_ident() not in {where for where, _ in place.files.reads}
+
+
+async def test_a_file_system_that_cannot_tell_costs_one_visit_to_a_worker_thread_a_step(place, monkeypatch):
+    monkeypatch.setattr(PosixFile, "resident", lambda self, position, size: False)
+    log = place.open()
+    calls = []
+    run = log.services.executor.run
+
+    async def counted(function, *arguments):
+        calls.append(function)
+        return await run(function, *arguments)
+
+    monkeypatch.setattr(log.services.executor, "run", counted)
+    found = await log.fetch(77, 100_000)
+    assert found == log.read(77, 100_000)
+    assert len(calls) <= 3  # the index, the headers, the slice
+
+
+async def test_a_slice_outlives_its_segment(place):
+    log = place.open(high_watermark=200)
+    found = await log.fetch(0, 50_000)
+    expected = found.slice.read()
+    descriptor = found.slice.file.fileno()
+    log.advance_log_start(200)
+    await log.delete_old_segments(T0)
+    place.clock.advance(60_000)
+    await place.services.chores.finish_due()
+    assert not [name for name in place.names() if name.endswith(".deleted")]
+    for i in range(50):  # whoever opens a file now must not get the number of the waiting one
+        place.files.open(f"{log.dir}/other-{i}", create=True)
+    assert isinstance(found.slice, FileSlice)
+    assert found.slice.file.fileno() == descriptor
+    assert found.slice.read() == expected

@@ -180,17 +180,22 @@ class MemoryFileSystem:
         self.check("read", path)
         return bytes(self._node(path).data)
 
-    def write_atomically(self, path: str, data: bytes) -> None:
+    def write_atomically(self, path: str, data: bytes, *, sync: bool = True) -> None:
         self.check("write", path, len(data))
         if posixpath.dirname(path) not in self._dirs:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
         node = _Node(self.now_ms())
         node.data += data
-        node.synced = len(data)
+        node.synced = len(data) if sync else 0
         self._nodes[path] = node
 
     def sync_dir(self, path: str) -> None:
         self.check("sync", path)
+
+    def sync_volume(self, path: str) -> None:
+        self.check("sync", path)
+        for node in self._nodes.values():
+            node.synced = len(node.data)
 
     def lock(self, path: str) -> FileLock:
         if path in self._locked:

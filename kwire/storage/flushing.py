@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kwire.ports.files import File
 from kwire.storage import checkpoints, layout
 
 if TYPE_CHECKING:
+    from kwire.ports.executor import Executor
+    from kwire.ports.files import FileSystem
     from kwire.storage.log import Log
+    from kwire.storage.log_dir import LogDir
+
+_LOGS_PER_JOB = 32
+"""Logs that one call of a worker thread closes: as many have an open file at a time."""
 
 
-def flush_up_to(log: Log, offset: int) -> tuple[Callable[[], None], Callable[[], None]]:
+def flush_up_to(log: Log, offset: int, *, sync: bool = True) -> tuple[Callable[[], None], Callable[[], None]]:
     """What brings a log up to `offset` onto the disk: for a worker thread, and for the event loop after that.
 
+    Without `sync` the files are written but not waited for; the second function is then for after a sync of the volume.
     The leader epochs go before the recovery point moves: of what lies before that no recovery reads them again. Raises
     OSError, as the first of the two functions does.
     """
@@ -36,14 +42,15 @@ def flush_up_to(log: Log, offset: int) -> tuple[Callable[[], None], Callable[[],
     active = log.segments.active
 
     def work() -> None:
-        for file in opened:
-            file.sync()
+        if sync:
+            for file in opened:
+                file.sync()
         with suppress(FileNotFoundError):  # the partition or the segment was deleted meanwhile
-            for path in indexes:
+            for path in indexes if sync else ():
                 files.open(path).sync()
             if epochs is not None:
-                files.write_atomically(f"{log.dir}/{layout.LEADER_EPOCHS}", epochs)
-            if names_changed:
+                files.write_atomically(f"{log.dir}/{layout.LEADER_EPOCHS}", epochs, sync=sync)
+            if names_changed and sync:
                 files.sync_dir(log.dir)
 
     def done() -> None:
@@ -58,18 +65,59 @@ def flush_up_to(log: Log, offset: int) -> tuple[Callable[[], None], Callable[[],
     return work, done
 
 
+def closing(log: Log, *, sync: bool = True) -> tuple[Callable[[], None], Callable[[], None]]:
+    """As `flush_up_to` the log's end, with a snapshot of the producers and the active segment's indexes completed."""
+    flush, flushed = flush_up_to(log, log.log_end_offset, sync=sync)
+    wanted = log.unflushed or log.epochs.dirty
+    producers, active = log.producer_state, log.segments.active
+    file = active.file
+
+    def work() -> None:
+        if wanted:
+            flush()
+        producers.take_snapshot(sync=False)
+        active.seal(file)
+
+    def done() -> None:
+        if wanted:
+            flushed()
+        log.forget_files()
+
+    return work, done
+
+
 async def close(log: Log) -> None:
     """See `Log.close`."""
-    if log.log_dir.online:
-        if log.unflushed or log.epochs.dirty:
-            await log.flush()
-        try:
-            await log.services.executor.run(_complete_files, log, log.segments.active.file)
-        except OSError as error:
-            raise log.log_dir.fail(f"close of {log.name} failed", error) from error
-    log.forget_files()
+    if not log.log_dir.online:
+        log.forget_files()
+        return
+    try:
+        work, done = closing(log)
+        await log.services.executor.run(work)
+    except OSError as error:
+        raise log.log_dir.fail(f"close of {log.name} failed", error) from error
+    done()
 
 
-def _complete_files(log: Log, active: File) -> None:
-    log.producer_state.take_snapshot(sync=False)
-    log.segments.active.seal(active)
+async def close_all(logs: Sequence[Log], log_dir: LogDir, files: FileSystem, executor: Executor) -> None:
+    """Closes all logs of a dir, with one sync of its volume for all of them; a failure takes the dir offline."""
+    finished = []
+    try:
+        for start in range(0, len(logs), _LOGS_PER_JOB):
+            works = []
+            for log in logs[start : start + _LOGS_PER_JOB]:
+                work, done = closing(log, sync=False)
+                works.append(work)
+                finished.append(done)
+            await executor.run(_do_each, works)
+        await executor.run(files.sync_volume, log_dir.path)
+    except OSError as error:
+        log_dir.fail("close failed", error)
+        return
+    for done in finished:
+        done()
+
+
+def _do_each(works: Sequence[Callable[[], None]]) -> None:
+    for work in works:
+        work()

@@ -29,7 +29,7 @@ from kwire.ports.files import FileSystem
 from kwire.ports.randomness import Randomness
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.storage import checkpoints, layout, recovery
+from kwire.storage import checkpoints, flushing, layout, recovery
 from kwire.storage.checkpoints import TopicPartition
 from kwire.storage.chores import Chores
 from kwire.storage.log import Log
@@ -169,8 +169,8 @@ class LogManager:
         for key in found.partitions:
             if key in self.logs:
                 raise LogDirError(
-                    f"partition {key[0]}-{key[1]} is in two log dirs, {self.logs[key].log_dir.path} and {log_dir.path}: "
-                    f"remove one of them"
+                    f"partition {key[0]}-{key[1]} is in two log dirs, {self.logs[key].log_dir.path} and "
+                    f"{log_dir.path}: remove one of them"
                 )
         places = trio.Semaphore(self.config["num.recovery.threads.per.data.dir"])
         async with trio.open_nursery() as nursery:
@@ -346,19 +346,8 @@ class LogManager:
                 nursery.start_soon(self._close_dir, log_dir, broker_epoch)
 
     async def _close_dir(self, log_dir: LogDir, broker_epoch: int) -> None:
-        places = trio.Semaphore(self.config["num.recovery.threads.per.data.dir"])
-
-        async def close_one(log: Log) -> None:
-            try:
-                with suppress(KafkaError):  # the dir is offline by then, which is logged
-                    await log.close()
-            finally:
-                places.release()
-
-        async with trio.open_nursery() as nursery:
-            for log in self.logs_in(log_dir):
-                await places.acquire()
-                nursery.start_soon(close_one, log)
+        services = self.services
+        await flushing.close_all(self.logs_in(log_dir), log_dir, services.files, services.executor)
         if log_dir.online:
             await self._upkeep.checkpoint_dir(log_dir)
         if log_dir.online:

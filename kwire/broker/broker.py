@@ -18,6 +18,7 @@ from kwire.broker.connections import Connections
 from kwire.broker.context import ANONYMOUS, Session
 from kwire.broker.fetch_sessions import FetchSessions
 from kwire.broker.registry import Registry
+from kwire.broker.request_memory import RequestMemory
 from kwire.cluster.controller import Controller
 from kwire.cluster.replicas import ReplicaManager
 from kwire.cluster.stores.embedded import EmbeddedStore, StoreError
@@ -69,6 +70,7 @@ class Broker:
         self.logs = LogManager(ports.files, ports.executor, ports.clock, ports.randomness, config)
         self.warned: set[str] = set()
         """The warnings that the log has and that are worth one line only."""
+        self.request_memory = RequestMemory(config["queued.max.request.bytes"])
         self._given_store = store
         self._stopping = trio.Event()
         self._stop_within = 0.0

@@ -48,6 +48,8 @@ class Connection:
         self._stream = stream
         self._session = session
         self._frames = FrameReader(broker.config["socket.request.max.bytes"])
+        self._memory = broker.request_memory
+        self._taken = 0
         self._out: Parts = []
         self._out_bytes = 0
         self._pipeline: deque[Parts | tuple[Call, Parked]] = deque()
@@ -76,6 +78,8 @@ class Connection:
                 if frames.error is not None:
                     raise RequestRefused(frames.error)
                 await self._flush()
+                if self._memory.limited:
+                    await self._account()
                 self.last_active = self._broker.clock.monotonic()
                 self.busy = False
             await self._until_drained()
@@ -85,7 +89,18 @@ class Connection:
             logger.warning("connection closed client=%s reason=%r", self._session.client_host, str(refusal))
             await self._last_words()
         finally:
+            self._memory.give_back(self._taken)
             stream.close()
+
+    async def _account(self) -> None:
+        """Takes room for a request that is arriving before more of it is read, and gives it back after it."""
+        needed = self._frames.missing and self._frames.missing + self._frames.held
+        if needed != self._taken:
+            self._memory.give_back(self._taken)
+            self._taken = 0
+            if needed:
+                await self._memory.take(needed)
+                self._taken = needed
 
     async def _last_words(self) -> None:
         """Sends the answers to the requests before the one that was refused."""

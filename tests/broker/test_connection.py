@@ -12,6 +12,7 @@ from kwire.broker.connection import Connection
 from kwire.broker.context import ANONYMOUS, Session
 from kwire.broker.parked import Parked
 from kwire.broker.registry import Api, LoadedApi, Needs
+from kwire.broker.request_memory import RequestMemory
 from kwire.ports.clock import TrioClock
 from kwire.ports.memory_transport import MemoryNetwork
 from kwire.protocol import codec
@@ -29,6 +30,7 @@ class Script:
         self.clock = TrioClock()
         self.config = {"socket.request.max.bytes": 1000}
         self.registry = self
+        self.request_memory = RequestMemory(100)
         self.started: list[int] = []
         self.replies: list[object] = []
         api = Api(ApiKey.DESCRIBE_CLUSTER, 0, 0, "describe_cluster", Needs.nothing())
@@ -199,3 +201,24 @@ async def test_stopping_closes_an_idle_connection(scene) -> None:
     await trio.testing.wait_all_tasks_blocked()
     scene.made[0].stop()
     assert await closed(scene.stream)
+
+
+async def test_a_large_request_waits_for_room_and_then_goes_on(scene) -> None:
+    scene.script.replies = [answer("a")]
+    await scene.script.request_memory.take(100)
+    large = request(1)[4:] + bytes(200)
+    await scene.stream.send([pack(">i", len(large)), large[:10]])
+    await trio.testing.wait_all_tasks_blocked()
+    await scene.stream.send([large[10:]])
+    await trio.testing.wait_all_tasks_blocked()
+    assert scene.script.started == []
+    scene.script.request_memory.give_back(100)
+    assert await answers(scene.stream, 1) == [(1, "a", 0)]
+
+
+async def test_a_lost_connection_gives_its_room_back(scene) -> None:
+    await scene.stream.send([pack(">i", 900), b"x"])
+    await trio.testing.wait_all_tasks_blocked()
+    scene.stream.close()
+    with trio.fail_after(5):
+        await scene.script.request_memory.take(1)

@@ -215,6 +215,4 @@ class _Fetch:
 
 
 def _error_data(index: int, error: KafkaError) -> PartitionData:
-    return PartitionData(
-        partition_index=index, error_code=error.code, high_watermark=-1, aborted_transactions=None, records=b""
-    )
+    return PartitionData(partition_index=index, error_code=error.code, high_watermark=-1, records=b"")

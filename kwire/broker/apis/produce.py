@@ -24,9 +24,11 @@ from kwire.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from kwire.protocol.records import InvalidBatch
+from kwire.protocol.records.header import MAGIC, TRANSACTIONAL_FLAG
 from kwire.security.authorizer import Operation, ResourceType
 from kwire.storage.record_walk import PendingWalk
 from kwire.storage.validation import check, first_batch
@@ -39,25 +41,40 @@ if TYPE_CHECKING:
 _HINTS = 10
 _BY_TOPIC_ID = 13
 _ALL = -1
+_ACKS = (0, 1, _ALL)
+_MAGIC_AT, _TRANSACTIONAL_AT = 16, 22
+"""Where in a batch its magic is, and the byte that holds the flag."""
+
+_WITHOUT_LOG_START = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Refusals with which Apache Kafka does not tell where the log starts; with all others it does."""
 
 
 async def handle(
     broker: Broker, context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | ParkedProduce | None:
     session, acks = context.session, request.acks
-    if request.transactional_id is not None and not session.allows(
-        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+    topics = _once(request.topic_data)
+    if _any_transactional(topics) and (
+        request.transactional_id is None
+        or not session.allows(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     ):
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if acks not in (0, 1, _ALL):
-        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     hints = LeaderHints(broker, session, wanted=context.api_version >= _HINTS)
     response = ProduceResponse()
     appends: list[tuple[Partition, Appended]] = []
     owed: list[PartitionProduceResponse] = []
     refused = False
     by_id = context.api_version >= _BY_TOPIC_ID
-    for topic in request.topic_data:
+    for topic in topics:
         told = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
         response.responses.append(told)
         name: str | None = broker.store.image.topic_names.get(topic.topic_id) if by_id else topic.name
@@ -69,6 +86,10 @@ async def handle(
                 if not allowed:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 appended = await _append(broker, context, name, data, acks)
+            except _Refused as refusal:
+                refused = True
+                partition = _error(data.index, refusal.error, refusal.log_start_offset)
+                partition.error_message = refusal.error.message
             except KafkaError as error:
                 refused = True
                 partition = _error(data.index, error)
@@ -103,16 +124,68 @@ async def handle(
     return response
 
 
+class _Refused(Exception):
+    """A partition that was found does not take the batch."""
+
+    def __init__(self, error: KafkaError, log_start_offset: int) -> None:
+        self.error = error
+        self.log_start_offset = log_start_offset
+
+
+def _once(topics: list[TopicProduceData]) -> list[TopicProduceData]:
+    """Each partition once, with what the request says of it last; no topic without partitions, as Kafka has it."""
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        return topics
+    merged: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
+    for topic in topics:
+        if topic.partition_data:
+            partitions = merged.setdefault((topic.name, topic.topic_id), {})
+            for data in topic.partition_data:
+                partitions[data.index] = data
+    return [
+        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(partitions.values()))
+        for (name, topic_id), partitions in merged.items()
+    ]
+
+
+def _any_transactional(topics: list[TopicProduceData]) -> bool:
+    for topic in topics:
+        for data in topic.partition_data:
+            records = data.records
+            if (
+                records is not None
+                and len(records) > _TRANSACTIONAL_AT
+                and records[_TRANSACTIONAL_AT] & TRANSACTIONAL_FLAG
+                and records[_MAGIC_AT] == MAGIC
+            ):
+                return True
+    return False
+
+
 async def _append(
     broker: Broker, context: RequestContext, topic: str, data: PartitionProduceData, acks: int
 ) -> tuple[Partition, Appended]:
-    header, batch = first_batch(data.records, context.api_version)
     partition = broker.replicas.partition(topic, data.index)
-    log = partition.check_appendable(acks)
-    checked = check(header, batch, log.config, broker.clock.wall_ms(), name=log.name)
-    if isinstance(checked, PendingWalk):
-        checked = await broker.executor.run(checked.run) if checked.large else checked.run()
-    return partition, await partition.append(checked, acks)
+    header, batch = first_batch(data.records, context.api_version)
+    if acks not in _ACKS:
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+    if header.transactional and header.producer_id >= 0:
+        # So Apache Kafka answers while it has no transaction coordinator.
+        raise InvalidBatch(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            "Unable to verify the partition has been added to the transaction. "
+            "Underlying error: COORDINATOR_NOT_AVAILABLE",
+        )
+    try:
+        log = partition.check_appendable(acks)
+        checked = check(header, batch, log.config, broker.clock.wall_ms(), name=log.name)
+        if isinstance(checked, PendingWalk):
+            checked = await broker.executor.run(checked.run) if checked.large else checked.run()
+        return partition, await partition.append(checked, acks)
+    except KafkaError as error:
+        if error.code in _WITHOUT_LOG_START or partition.log is None:
+            raise
+        raise _Refused(error, partition.log.log_start_offset) from error
 
 
 def failed(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
@@ -130,9 +203,15 @@ def failed(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None
     )
 
 
-def _error(index: int, error: KafkaError) -> PartitionProduceResponse:
-    response = PartitionProduceResponse(index=index, error_code=error.code, base_offset=-1, error_message=error.message)
+def _error(index: int, error: KafkaError, log_start_offset: int = -1) -> PartitionProduceResponse:
+    response = PartitionProduceResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        log_start_offset=log_start_offset,
+    )
     if isinstance(error, InvalidBatch):
+        response.error_message = error.message
         response.record_errors = [
             BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=message)
             for batch_index, message in error.record_errors

@@ -1,11 +1,16 @@
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.PrintWriter;
 import java.io.StringWriter;
-import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
 
 /**
  * Runs every case of the classes below against the broker at HOST:PORT, the first argument, and prints one JSON object a line for
@@ -14,6 +19,9 @@ import java.util.Map;
 public final class Main {
     private static final List<Class<?>> CASES =
         List.of(RecordCases.class, ProducerCases.class, LargeCases.class, SeekCases.class, ConsumerCases.class, AdminCases.class);
+
+    /** The slowest case takes a few seconds. */
+    private static final int LIMIT_SECONDS = 45;
 
     private Main() {
     }
@@ -36,13 +44,21 @@ public final class Main {
         System.exit(0);
     }
 
-    private static String run(Method method, Broker broker) throws IllegalAccessException {
+    /** What went wrong, or null. A case that does not end is left behind, so that the others have their turn. */
+    private static String run(Method method, Broker broker) throws InterruptedException {
+        FutureTask<Object> task = new FutureTask<>(() -> method.invoke(null, broker));
+        Thread thread = new Thread(task, method.getName());
+        thread.setDaemon(true);
+        thread.start();
         try {
-            method.invoke(null, broker);
+            task.get(LIMIT_SECONDS, TimeUnit.SECONDS);
             return null;
-        } catch (InvocationTargetException thrown) {
+        } catch (TimeoutException late) {
+            String stack = Arrays.stream(thread.getStackTrace()).map(line -> "\n\tat " + line).collect(Collectors.joining());
+            return "did not end within " + LIMIT_SECONDS + " s" + stack;
+        } catch (ExecutionException failed) {
             StringWriter trace = new StringWriter();
-            thrown.getCause().printStackTrace(new PrintWriter(trace));
+            failed.getCause().getCause().printStackTrace(new PrintWriter(trace));
             return trace.toString();
         }
     }

@@ -175,7 +175,7 @@ def test_all_listeners_a_controllers_leaves_the_default() -> None:
     config = load_text(
         "listeners=CONTROLLER://:1\nadvertised.listeners=CONTROLLER://:1\ncontroller.listener.names=controller"
     )
-    assert config["listeners"] == ("PLAINTEXT://:9092",)
+    assert config["listeners"] == ("PLAINTEXT://localhost:9092",)
     assert config["advertised.listeners"] is None
 
 

@@ -14,6 +14,7 @@ from kwire.config.types import to_text
 
 OWN_DEFAULTS = {
     "node.id": "1",
+    "listeners": "PLAINTEXT://localhost:9092",
     "log.dir": "./kwire-data",
     "process.roles": "",
     "controller.listener.names": "",

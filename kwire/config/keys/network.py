@@ -23,9 +23,9 @@ from kwire.config.validity import ListOf, OneOf, at_least
 
 # fmt: off
 KEYS = (
-    ConfigKey("listeners", LIST, ("PLAINTEXT://:9092",), SUPPORTED, HIGH, READ_ONLY, ListOf(empty=False),
+    ConfigKey("listeners", LIST, ("PLAINTEXT://localhost:9092",), SUPPORTED, HIGH, READ_ONLY, ListOf(empty=False),
         "Addresses the broker listens on, each NAME://HOST:PORT; an empty host means every interface, "
-        "port 0 a free port."),
+        "port 0 a free port. Apache Kafka: PLAINTEXT://:9092, which is open to the network."),
     ConfigKey("advertised.listeners", LIST, None, SUPPORTED, HIGH, READ_ONLY, ListOf(empty=False),
         "Addresses told to clients, by listener name; where not set, those of `listeners`."),
     ConfigKey("listener.security.protocol.map", STRING,
@@ -72,7 +72,7 @@ KEYS = (
     ConfigKey("queued.max.requests", INT, 500, MOOT, HIGH, READ_ONLY, at_least(1),
         "Requests Apache Kafka queues between its threads; kwire has no such queue."),
     ConfigKey("queued.max.request.bytes", LONG, -1, SUPPORTED, MEDIUM, READ_ONLY, None,
-        "Bytes of unanswered requests one connection may have in the broker; -1: kwire's own bound."),
+        "Bytes of requests that all connections together may hold while they arrive; -1: no bound."),
     ConfigKey("request.timeout.ms", INT, 30000, LATER, HIGH, READ_ONLY, None,
         "How long the broker waits for another broker's answer."),
     ConfigKey("fetch.max.bytes", INT, 57671680, SUPPORTED, MEDIUM, READ_ONLY, at_least(1024),

@@ -6,6 +6,7 @@ OSError takes its log dir offline, as any failing access does.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
@@ -16,6 +17,8 @@ import trio
 from kwire.ports.clock import Clock
 from kwire.ports.executor import Executor
 from kwire.storage.log_dir import LogDir
+
+logger = logging.getLogger(__name__)
 
 _PARALLEL = 4
 """Chores under way at once: enough to keep a disk busy, few enough to leave worker threads to the reads."""
@@ -82,6 +85,8 @@ class Chores:
             await self._executor.run(chore.work)
         except OSError as error:
             chore.log_dir.fail("background work failed", error)
+        except Exception:
+            logger.exception("background work in %s failed", chore.log_dir.path)
         else:
             if chore.done is not None:
                 chore.done()

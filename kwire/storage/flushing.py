@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _LOGS_PER_JOB = 32
 """Logs that one call of a worker thread closes: as many have an open file at a time."""
 
+_FEW = 16
+"""So many logs are synced faster one by one than by a sync of the whole volume."""
+
 
 def flush_up_to(log: Log, offset: int, *, sync: bool = True) -> tuple[Callable[[], None], Callable[[], None]]:
     """What brings a log up to `offset` onto the disk: for a worker thread, and for the event loop after that.
@@ -67,23 +70,26 @@ def flush_up_to(log: Log, offset: int, *, sync: bool = True) -> tuple[Callable[[
 
 def closing(log: Log, *, sync: bool = True) -> tuple[Callable[[], None], Callable[[], None]]:
     """As `flush_up_to` the log's end, with a snapshot of the producers and the active segment's indexes completed."""
+    if not (log.changed or log.unflushed or log.epochs.dirty):
+        return _nothing, log.forget_files
     flush, flushed = flush_up_to(log, log.log_end_offset, sync=sync)
-    wanted = log.unflushed or log.epochs.dirty
     producers, active = log.producer_state, log.segments.active
     file = active.file
 
     def work() -> None:
-        if wanted:
-            flush()
+        flush()
         producers.take_snapshot(sync=False)
         active.seal(file)
 
     def done() -> None:
-        if wanted:
-            flushed()
+        flushed()
         log.forget_files()
 
     return work, done
+
+
+def _nothing() -> None:
+    """What there is to do for a log that was not touched since it was loaded."""
 
 
 async def close(log: Log) -> None:
@@ -100,17 +106,23 @@ async def close(log: Log) -> None:
 
 
 async def close_all(logs: Sequence[Log], log_dir: LogDir, files: FileSystem, executor: Executor) -> None:
-    """Closes all logs of a dir, with one sync of its volume for all of them; a failure takes the dir offline."""
+    """Closes all logs of a dir; a failure takes the dir offline.
+
+    A few logs are synced one by one, more of them by one sync of the volume: that waits for what others write there,
+    too, but only once.
+    """
+    few = sum(log.changed or log.unflushed > 0 for log in logs) <= _FEW
     finished = []
     try:
         for start in range(0, len(logs), _LOGS_PER_JOB):
             works = []
             for log in logs[start : start + _LOGS_PER_JOB]:
-                work, done = closing(log, sync=False)
+                work, done = closing(log, sync=few)
                 works.append(work)
                 finished.append(done)
             await executor.run(_do_each, works)
-        await executor.run(files.sync_volume, log_dir.path)
+        if not few:
+            await executor.run(files.sync_volume, log_dir.path)
     except OSError as error:
         log_dir.fail("close failed", error)
         return

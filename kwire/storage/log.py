@@ -78,6 +78,7 @@ class Log:
 
     __slots__ = (
         "_high_watermark",
+        "changed",
         "config",
         "dir",
         "epochs",
@@ -123,6 +124,8 @@ class Log:
         self.version = 0
         """Counts truncations: work begun before one must not be taken over after it."""
         self.last_flush_ms = services.clock.wall_ms()
+        self.changed = not self.segments.active.size
+        """Whether something is to be completed when the log is closed (of a new one: its files)."""
         self.names_changed = True
         """Whether files were made in the folder since it was last synced."""
 
@@ -310,6 +313,7 @@ class Log:
         try:
             self._segment_for(size, first_offset, last_offset, newest).append(buffers, appended)
             self.log_end_offset = last_offset + 1
+            self.changed = True
             if update is not None:
                 self._apply(update)
         except OSError as error:

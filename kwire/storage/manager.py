@@ -63,8 +63,7 @@ class LogManager:
         max_open_files: int = 512,
     ) -> None:
         """`log_dirs`: instead of the configuration's log.dirs."""
-        self.config = config
-        """May be replaced at run time by one with other values."""
+        self._config = config
         self.services = StorageServices(
             files,
             executor,
@@ -88,6 +87,18 @@ class LogManager:
         self._creating: dict[TopicPartition, trio.Event] = {}
         self._creating_in: Counter[str] = Counter()
         self._upkeep = Upkeep(self)
+
+    @property
+    def config(self) -> BrokerConfig:
+        """May be replaced at run time by one with other values."""
+        return self._config
+
+    @config.setter
+    def config(self, config: BrokerConfig) -> None:
+        self._config = config
+        self.services.producer_expiration_ms = config["producer.id.expiration.ms"]
+        for log in self.logs.values():
+            log.producer_state.expiration_ms = self.services.producer_expiration_ms
 
     @property
     def online_dirs(self) -> list[LogDir]:
@@ -308,8 +319,9 @@ class LogManager:
         renamed = log_dir.file(layout.renamed_dir_name(log.topic, log.partition, unique, suffix))
         folder = log.dir
         log.move_to(renamed)
-        await self._guarded(log_dir, self.services.files.rename, folder, renamed)
-        await self._upkeep.forget(log_dir, (log.topic, log.partition))
+        with trio.CancelScope(shield=True):  # half of it would leave a folder that nobody looks after
+            await self._guarded(log_dir, self.services.files.rename, folder, renamed)
+            await self._upkeep.forget(log_dir, (log.topic, log.partition))
         return renamed
 
     def _remove_later(self, log_dir: LogDir, folder: str, delay_ms: int) -> None:
@@ -382,5 +394,6 @@ def _create_log(services: StorageServices, task: LogTask, topic_id: bytes) -> Lo
 def _write_topic_id(services: StorageServices, folder: str, topic_id: bytes) -> None:
     """Without fsync: a crash may cost the file, and then the metadata says which topic the partition is of."""
     file = services.files.open(f"{folder}/{layout.PARTITION_METADATA}", create=True)
+    file.truncate(0)
     file.pwrite([checkpoints.encode_partition_metadata(uuids.to_text(topic_id))], 0)
     file.close()

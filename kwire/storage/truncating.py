@@ -63,6 +63,7 @@ def truncate_fully_and_start_at(log: Log, offset: int, log_start_offset: int | N
 
 
 def _end_at(log: Log, offset: int) -> None:
+    log.changed = True
     log.log_end_offset = offset
     log.high_watermark = min(log.high_watermark, offset)
     if log.recovery_point > offset:

@@ -58,7 +58,10 @@ class Upkeep:
     async def _repeat(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
         while True:
             await trio.sleep(interval_ms / 1000)
-            await work()
+            try:
+                await work()
+            except Exception:
+                logger.exception("the storage's upkeep failed, and goes on at its next turn")
 
     # Retention, producers
 

@@ -107,6 +107,24 @@ async def test_many_logs_are_loaded():
     assert read_all(managed.get("t", 77)) == [(0, "77")]
 
 
+@pytest.mark.parametrize("count", [3, 40])
+async def test_a_power_cut_after_a_clean_stop_costs_nothing(count):
+    house = House()
+    managed = await house.start()
+    for partition in range(count):
+        log = await managed.get_or_create("t", partition, TOPIC_ID, config())
+        await log.append_as_leader(idempotent([str(partition)], 0), 4)
+    await house.stop(managed)
+    house.files.lose_power()
+    managed = await house.start()
+    assert managed.clean_start
+    for partition in range(count):
+        log = managed.get("t", partition)
+        assert read_all(log) == [(0, str(partition))]
+        assert log.epochs.entries() == [(4, 0)]
+        assert 7 in log.producer_state.entries
+
+
 async def test_the_topics_config_is_used():
     house = House()
     managed = await house.start()

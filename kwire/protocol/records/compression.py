@@ -29,6 +29,7 @@ _LZ4_HC_MAX_LEVEL = 12
 _ZSTD_DEFAULT_LEVEL = 3
 _GZIP_DEFAULT_LEVEL = -1
 
+_GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_BLOCK_MAX = 128 * 1024
 
@@ -120,7 +121,7 @@ def _decompress_gzip(data: Buffer, limit: int) -> bytes:
         parts.append(part)
         left -= len(part)
         rest = unpacker.unused_data
-        if not rest:
+        if not rest.startswith(_GZIP_MAGIC):  # Java, too, overlooks what follows and is no member
             return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -143,7 +144,7 @@ def _decompress_snappy(data: Buffer, limit: int) -> bytes:
     blocks: list[memoryview] = []
     if view[:8] == _XERIAL_MAGIC:
         position = 0
-        while position < len(view):
+        while len(view) - position >= 4:  # too little for another length is overlooked, as snappy-java does
             if view[position : position + 8] == _XERIAL_MAGIC:  # also between blocks: concatenated streams
                 position += len(_XERIAL_HEADER)
                 if position > len(view):
@@ -183,6 +184,8 @@ def _decompress_lz4(data: Buffer, limit: int) -> bytes:
 def _decompress_zstd(data: Buffer, limit: int) -> bytes:
     import cramjam
 
+    if not data:  # no frame at all is nothing, to Kafka's library
+        return b""
     bound = _zstd_bound(memoryview(data))
     output = bytearray(min(bound, limit))
     try:

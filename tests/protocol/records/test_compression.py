@@ -146,10 +146,41 @@ def test_a_snappy_block_that_claims_too_much_is_not_allocated_for() -> None:
 @pytest.mark.parametrize("codec", CODECS)
 def test_cut_short(codec: Compression) -> None:
     packed = compress(codec, TEXT[:5000])
-    for size in (0, 1, 5, 10, 17, len(packed) // 2, len(packed) - 1):
+    for size in (1, 5, 10, 15, 20, len(packed) // 2, len(packed) - 1):
         with pytest.raises(CorruptBatchError) as caught:
             decompress(codec, packed[:size])
         assert caught.value.code is ErrorCode.UNKNOWN_SERVER_ERROR, size
+
+
+def test_no_data_at_all() -> None:
+    """Nothing, to zstd; no frame, to the others. As in Kafka."""
+    assert decompress(Compression.ZSTD, b"") == b""
+    for codec in (Compression.GZIP, Compression.SNAPPY, Compression.LZ4):
+        with pytest.raises(CorruptBatchError):
+            decompress(codec, b"")
+
+
+@pytest.mark.parametrize(
+    ("codec", "rest", "overlooked"),
+    [
+        (Compression.GZIP, b"\0", True),
+        (Compression.GZIP, b"junkjunkjunk", True),
+        (Compression.SNAPPY, b"\0", True),
+        (Compression.SNAPPY, b"junkjunkjunk", False),
+        (Compression.LZ4, b"\0", True),
+        (Compression.LZ4, b"junkjunkjunk", True),
+        (Compression.ZSTD, b"\0", False),
+        (Compression.ZSTD, b"junkjunkjunk", False),
+    ],
+)
+def test_what_follows_the_frame(codec: Compression, rest: bytes, overlooked: bool) -> None:
+    """Overlooked where Kafka's Java libraries overlook it."""
+    packed = compress(codec, TEXT) + rest
+    if overlooked:
+        assert decompress(codec, packed) == TEXT
+    else:
+        with pytest.raises(CorruptBatchError):
+            decompress(codec, packed)
 
 
 @pytest.mark.parametrize("codec", CODECS)

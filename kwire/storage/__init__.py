@@ -1,0 +1,16 @@
+"""The logs of a broker, in Apache Kafka's own files.
+
+    manager, survey, upkeep      all logs: loading, making, deleting, what is done at intervals
+    log_dir, checkpoints, layout a log dir and its small files, the names of everything
+    log                          one partition: appends, offsets, rolling
+    reading, timestamps          which bytes answer a fetch; which offset answers a time
+    flushing, truncating, retention, recovery, swaps      the rest of a log's life, a file each
+    segment, segments            one .log file with its indexes; a log's segments in order
+    offset_index, time_index, transaction_index, leader_epochs      what is looked up by what
+    producer_state, producer_entry, producer_snapshot, producer_replay    who may append what next
+    validation, validated, record_walk                    what a leader checks before an append
+    open_files, chores, services                          what all logs share
+
+All of it belongs to the event loop's thread, except functions that say they are for a worker thread. Whatever fails
+with an OSError takes its log dir offline (`LogDir.fail`) and is answered with KAFKA_STORAGE_ERROR.
+"""

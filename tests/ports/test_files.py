@@ -190,3 +190,39 @@ def test_a_power_cut_in_memory_keeps_what_was_synced():
     file.pwrite([b"more"], 6)
     files.lose_power(lambda synced, size: synced + 1 if size > synced else size)
     assert files.read("/d/a") == b"syncedm"
+
+
+def test_a_write_that_the_system_takes_in_parts(tmp_path, monkeypatch):
+    file = PosixFileSystem().open(f"{tmp_path}/a", create=True)
+    pwritev = os.pwritev
+
+    def a_little(descriptor, buffers, position):
+        return pwritev(descriptor, [b"".join(buffers)[:5]], position)
+
+    monkeypatch.setattr(os, "pwritev", a_little)
+    assert file.pwrite([b"abc", memoryview(b"defghi"), b"jklmn"], 2) == 14
+    assert file.pread(20, 0) == bytes(2) + b"abcdefghijklmn"
+
+
+def test_a_write_that_fails_amid_says_so(tmp_path, monkeypatch):
+    file = PosixFileSystem().open(f"{tmp_path}/a", create=True)
+    pwritev = os.pwritev
+    calls = []
+
+    def full_after_5(descriptor, buffers, position):
+        calls.append(position)
+        if len(calls) > 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return pwritev(descriptor, [b"".join(buffers)[:5]], position)
+
+    monkeypatch.setattr(os, "pwritev", full_after_5)
+    with pytest.raises(OSError, match="No space"):
+        file.pwrite([b"abcdefgh"], 0)
+
+
+def test_syncing_a_volume_and_writing_without_waiting(place):
+    files, root = place
+    files.write_atomically(f"{root}/a", b"1", sync=False)
+    files.sync_volume(root)
+    assert files.read(f"{root}/a") == b"1"
+    assert files.list(root) == ["a"]

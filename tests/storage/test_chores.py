@@ -1,0 +1,46 @@
+import trio
+
+from kwire.ports.clock import TrioClock
+from kwire.ports.executor import InlineExecutor
+from kwire.ports.memory_files import MemoryFileSystem
+from kwire.storage.chores import Chores
+from kwire.storage.log_dir import LogDir
+
+
+async def test_chores_run_when_they_are_due(autojump_clock):
+    clock = TrioClock()
+    chores = Chores(InlineExecutor(), clock)
+    log_dir = LogDir(MemoryFileSystem(), "/d")
+    done = []
+
+    def note(name):
+        return lambda: done.append((name, trio.current_time() - start))
+
+    async with trio.open_nursery() as nursery:
+        start = trio.current_time()
+        nursery.start_soon(chores.run)
+        chores.later(60_000, log_dir, note("late"))
+        await trio.sleep(1)
+        chores.later(2_000, log_dir, note("early"))
+        chores.later(0, log_dir, note("now"))
+        await trio.sleep(1)
+        assert done == [("now", 1.0)]
+        await trio.sleep(3)
+        assert done == [("now", 1.0), ("early", 3.0)]
+        await trio.sleep(60)
+        assert done == [("now", 1.0), ("early", 3.0), ("late", 60.0)]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_chore_that_breaks_does_not_end_the_others(autojump_clock):
+    chores = Chores(InlineExecutor(), TrioClock())
+    log_dir = LogDir(MemoryFileSystem(), "/d")
+    done = []
+    chores.later(0, log_dir, lambda: 1 // 0)
+    chores.later(10, log_dir, lambda: done.append(1))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(chores.run)
+        await trio.sleep(1)
+        nursery.cancel_scope.cancel()
+    assert done == [1]
+    assert log_dir.online

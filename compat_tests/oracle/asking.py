@@ -10,10 +10,13 @@ from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTop
 from kwire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kwire.protocol.records.builder import build_batch
+from kwire.protocol.records.header import HEADER_SIZE, read_header, seal
 from kwire.protocol.records.record import Record
 
 PRODUCE_BY_ID = 13
 FETCH_BY_ID = 13
+NEWEST = 99
+"""A version that has every field; what is really sent is `Side.ask`'s choice."""
 ALL = -1
 
 
@@ -26,11 +29,18 @@ def batch(count: int = 1, *, start: int = BASE_TIME, step: int = 1, size: int = 
     return build_batch(records, **options)
 
 
+def altered(blob: bytes, **fields: Any) -> bytes:
+    """The batch with other values in its header and a CRC that fits them, unless `crc` is given."""
+    crc = fields.pop("crc", None)
+    sealed = seal(read_header(blob)._replace(**fields), blob[HEADER_SIZE:]) + blob[HEADER_SIZE:]
+    return sealed if crc is None else sealed[:17] + crc.to_bytes(4) + sealed[21:]
+
+
 def produce(
     side: Side,
     topic: str,
     blob: bytes | None,
-    version: int = 12,
+    version: int = NEWEST,
     *,
     partition: int = 0,
     acks: int = ALL,
@@ -49,7 +59,7 @@ def fill(side: Side, topic: str, *blobs: bytes, partition: int = 0) -> list[int]
     """Produces the batches one after the other; returns their base offsets."""
     offsets = []
     for blob in blobs:
-        (answer,) = side.call(produce(side, topic, blob, partition=partition), 12).responses[0].partition_responses
+        (answer,) = side.call(produce(side, topic, blob, partition=partition)).responses[0].partition_responses
         assert not answer.error_code, answer
         offsets.append(answer.base_offset)
     return offsets
@@ -59,7 +69,7 @@ def fetch(
     side: Side,
     topic: str,
     offset: int = 0,
-    version: int = 12,
+    version: int = NEWEST,
     *,
     partition: int = 0,
     partition_max_bytes: int = 1 << 20,
@@ -86,7 +96,9 @@ def fetch(
     )
 
 
-def fetch_all(side: Side, asked: list[tuple[str, FetchPartition]], version: int = 12, **options: Any) -> FetchRequest:
+def fetch_all(
+    side: Side, asked: list[tuple[str, FetchPartition]], version: int = NEWEST, **options: Any
+) -> FetchRequest:
     """A fetch of partitions of several topics, each topic named once."""
     topics: dict[str, FetchTopic] = {}
     for topic, partition in asked:

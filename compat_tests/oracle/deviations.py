@@ -7,18 +7,27 @@ that it names has gone.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+def _anything(kafkas: Any, kwires: Any) -> bool:
+    return True
 
 
 class Deviation(NamedTuple):
-    """`where` is a pattern for a step of a scenario and a path in its response, such as `Fetch v13 .*error_code`."""
+    """`where` is a pattern for a step of a scenario and a path in its response, such as `Fetch v13 .*error_code`.
+
+    `when` says of Apache Kafka's value and kwire's whether this is the deviation.
+    """
 
     name: str
     why: str
     where: str
+    when: Callable[[Any, Any], bool] = _anything
 
-    def covers(self, where: str) -> bool:
-        return re.search(self.where, where) is not None
+    def covers(self, where: str, kafkas: Any, kwires: Any) -> bool:
+        return re.search(self.where, where) is not None and self.when(kafkas, kwires)
 
 
 _ALL = (
@@ -33,10 +42,35 @@ _ALL = (
         r"ApiVersions v\d (supported|finalized)_features",
     ),
     Deviation(
+        "why a batch is refused",
+        "With most refusals of a batch Apache Kafka leaves error_message null, kwire says what is wrong with it.",
+        r"Produce v.*partition_responses\.-?\d+\.error_message$",
+        lambda kafkas, kwires: kafkas is None,
+    ),
+    Deviation(
+        "records not looked at",
+        "Apache Kafka looks into every record of every batch. kwire does where something depends on it (compacted "
+        "topics, limits of timestamps, recompression); otherwise a batch whose CRC is right is taken as its header "
+        "describes it, but for small batches that are not compressed.",
+        r"(Produce|Fetch) v",
+    ),
+    Deviation(
+        "null records",
+        "A Produce with null for records is never answered by Apache Kafka (a NullPointerException in its log); "
+        "kwire answers INVALID_RECORD.",
+        r"Produce v",
+    ),
+    Deviation(
         "no eligible leader replicas",
         "A new KRaft cluster has KIP-966 switched on, and to that end min.insync.replicas set for all brokers; kwire "
         "elects from the ISR only, and its min.insync.replicas is a default.",
         r"min\.insync\.replicas\.config_source$",
+    ),
+    Deviation(
+        "no transactions",
+        "Without a transaction coordinator there is no producer id for a transactional id: kwire answers "
+        "INVALID_REQUEST, which no client retries, where Apache Kafka has one or answers NOT_COORDINATOR.",
+        r"InitProducerId v",
     ),
     Deviation(
         "no coordinators",

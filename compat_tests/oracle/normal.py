@@ -33,10 +33,12 @@ KEYS = (
     "log_dir",
 )
 """What the items of a list are about, where they have such a field."""
-ORDERED = frozenset({"synonyms", "active_producers", "record_errors", "aborted_transactions"})
+ORDERED = frozenset({"synonyms", "record_errors", "aborted_transactions", "active_producers"})
 """Lists whose order says something."""
 DAY_MS = 86_400_000
 _TIMES = re.compile(r"\b1[0-9]{12}\b")
+_ENDLESSLY_LONG_AGO = re.compile(r"-922337[0-9]{13}\b")
+"""Now less the largest int64."""
 
 
 class Names:
@@ -82,6 +84,7 @@ class Names:
             return f"<its {field}>"
         for theirs, name in self._texts.items():
             value = value.replace(theirs, name)
+        value = _ENDLESSLY_LONG_AGO.sub("<never>", value)
         return _TIMES.sub(lambda found: "<time>" if self._is_recent(int(found[0])) else found[0], value)
 
     def _of_number(self, field: str, value: int) -> Any:
@@ -119,6 +122,8 @@ def tree(value: Any, names: Names, field: str = "") -> Any:
             for declared in type(value).declared_fields
         } | ({"unknown_tags": value.unknown_tags} if value.unknown_tags else {})
     if isinstance(value, list):
+        if field == "active_producers":
+            value = sorted(value, key=lambda producer: producer.producer_id)
         items = [tree(item, names, field) for item in value]
         return items if field in ORDERED or not items or not isinstance(items[0], dict) else _by_key(items)
     if field == "records":

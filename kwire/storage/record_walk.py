@@ -14,6 +14,8 @@ from kwire.protocol.records.header import (
     HEADER_SIZE,
     LOG_APPEND_TIME_FLAG,
     LOG_OVERHEAD,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
     NO_TIMESTAMP,
     PREFIX_SIZE,
     TRANSACTIONAL_FLAG,
@@ -151,6 +153,7 @@ class PendingWalk:
         header, config, target = self._header, self._config, self._target
         level = _level(config, target)
         append_time = None if config.message_timestamp_type == "CreateTime" else self._now_ms
+        _check_producer(header)
         if as_built and header.base_timestamp >= NO_TIMESTAMP:
             # The records are already what building the batch anew would make of them: only the codec differs.
             records = compress(target, data, level)
@@ -181,6 +184,20 @@ class PendingWalk:
         check_size(rebuilt.size, config)
         return ValidatedBatches(
             (ValidatedBatch(rebuilt, (memoryview(batch)[PREFIX_SIZE:],)),), -1 if append_time is None else append_time
+        )
+
+
+def _check_producer(header: BatchHeader) -> None:
+    """Raises InvalidBatch for producer fields that Kafka can pass on but not write itself."""
+    if header.producer_id == NO_PRODUCER_ID:
+        wrong = header.transactional
+    else:
+        wrong = header.producer_epoch == NO_PRODUCER_EPOCH or (header.base_sequence < 0 and not header.control)
+    if wrong:
+        raise InvalidBatch(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"Producer id {header.producer_id}, epoch {header.producer_epoch} and sequence {header.base_sequence} "
+            "do not go together",
         )
 
 

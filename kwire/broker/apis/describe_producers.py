@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.cluster.topics import check_name
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -16,7 +17,7 @@ from kwire.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
-    from kwire.broker.context import RequestContext
+    from kwire.broker.context import RequestContext, Session
     from kwire.storage.log import Log
 
 
@@ -25,19 +26,33 @@ async def handle(
 ) -> DescribeProducersResponse:
     response = DescribeProducersResponse()
     for topic in request.topics:
-        allowed = context.session.allows(Operation.READ, ResourceType.TOPIC, topic.name)
         told = TopicResponse(name=topic.name)
+        refused = _topic_error(broker, context.session, topic.name)
         for index in topic.partition_indexes:
+            if refused is not None:
+                told.partitions.append(_error(index, refused))
+                continue
             try:
-                if not allowed:
-                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 log = broker.replicas.partition(topic.name, index).local_log()
             except KafkaError as error:
-                told.partitions.append(_error(index, error))
+                told.partitions.append(PartitionResponse(partition_index=index, error_code=error.code))
             else:
                 told.partitions.append(PartitionResponse(partition_index=index, active_producers=_producers(log)))
         response.topics.append(told)
     return response
+
+
+def _topic_error(broker: Broker, session: Session, topic: str) -> KafkaError | None:
+    """Why nothing of the topic is told."""
+    try:
+        check_name(topic)
+    except KafkaError as error:
+        return error
+    if not session.allows(Operation.READ, ResourceType.TOPIC, topic):
+        return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if topic not in broker.store.image.topics:
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    return None
 
 
 def failed(request: DescribeProducersRequest, error: KafkaError) -> DescribeProducersResponse:

@@ -350,7 +350,7 @@ class Log:
         if active.has_room(size, last_offset, config.segment_bytes, config.segment_index_bytes):
             if not active.size:
                 return active
-            waited = active.waited_to_roll(self.services.clock.wall_ms(), newest_timestamp)
+            waited = active.waited_to_roll(self.services.clock, newest_timestamp)
             if waited <= config.segment_ms - active.roll_jitter_ms:
                 return active
         elif not active.size and first_offset == active.base_offset:

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kwire.ports.clock import Clock
 from kwire.ports.files import Buffer, File, FileSystem
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records.errors import CorruptBatchError
@@ -233,10 +234,14 @@ class Segment:
         return (
             self.size + size <= max_bytes
             and last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
-            and not self.indexes.is_full(max_index_bytes)
+            # Entries lie more than index.interval.bytes apart: a small segment can't have filled its indexes.
+            and (
+                self.size < self.index_interval * (max_index_bytes // 12 - 1)
+                or not self.indexes.is_full(max_index_bytes)
+            )
         )
 
-    def waited_to_roll(self, now_ms: int, newest_timestamp: int) -> int:
+    def waited_to_roll(self, clock: Clock, newest_timestamp: int) -> int:
         """How long (ms) the segment has been filling, which segment.ms bounds.
 
         By the records' time, from the first append's to the one about to come; by the clock where records have none.
@@ -247,7 +252,7 @@ class Segment:
                 break
         if self.first_timestamp is not None and self.first_timestamp >= 0:
             return newest_timestamp - self.first_timestamp
-        return now_ms - self.created_ms
+        return clock.wall_ms() - self.created_ms
 
     def append(self, buffers: Sequence[Buffer], batches: Sequence[Appended]) -> None:
         """Writes batches at the end by one gathered write. Raises OSError, and the segment is as before."""
@@ -263,11 +268,13 @@ class Segment:
         assert recent is not None
         if position == 0:
             self.first_timestamp = max(batch.max_timestamp for batch in batches)
+        indexed = not self.size  # the files of the indexes are made now
         for last_offset, max_timestamp, size in batches:
-            indexes.add(last_offset, max_timestamp, position, size, self.index_interval)
+            if indexes.add(last_offset, max_timestamp, position, size, self.index_interval) and indexes.due:
+                indexed = True
             recent.add(last_offset + 1, position)
             position += size
-        if indexes.due or not self.size:
+        if indexed:
             indexes.persist(self.files, self.path(""))
         self.size = position
 

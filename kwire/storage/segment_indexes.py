@@ -45,15 +45,17 @@ class SegmentIndexes:
         indexes.rewrite()
         return indexes
 
-    def add(self, last_offset: int, max_timestamp: int, position: int, size: int, interval: int) -> None:
-        """Counts in the batch that was appended at `position`."""
+    def add(self, last_offset: int, max_timestamp: int, position: int, size: int, interval: int) -> bool:
+        """Counts in the batch that was appended at `position`; whether it got an entry."""
         if max_timestamp > self.newest[0]:
             self.newest = TimestampOffset(max_timestamp, last_offset)
-        if self._bytes_since_entry > interval:
-            self.offsets.append(last_offset, position)
-            self.times.maybe_append(*self.newest)
-            self._bytes_since_entry = 0
-        self._bytes_since_entry += size
+        if self._bytes_since_entry <= interval:
+            self._bytes_since_entry += size
+            return False
+        self.offsets.append(last_offset, position)
+        self.times.maybe_append(*self.newest)
+        self._bytes_since_entry = size
+        return True
 
     def add_header(self, position: int, header: BatchHeader, interval: int) -> None:
         self.add(header.last_offset, header.max_timestamp, position, header.size, interval)

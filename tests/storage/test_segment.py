@@ -13,7 +13,7 @@ from kwire.storage.open_files import OpenFiles
 from kwire.storage.segment import Appended, Segment
 from kwire.storage.transaction_index import AbortedTransaction
 
-from .support import T0, placed
+from .support import T0, ManualClock, placed
 
 BASE = 100
 
@@ -199,11 +199,13 @@ def test_a_dropped_segment_opens_again():
 
 def test_time_to_roll():
     segment = new_segment()
-    assert segment.waited_to_roll(T0 + 500, T0) == 500  # by the clock as long as it is empty
+    clock = ManualClock()
+    clock.advance(500)
+    assert segment.waited_to_roll(clock, T0) == 500  # by the clock as long as it is empty
     append(segment, BASE, timestamp=T0 + 1000)
     first_newest = T0 + 1001
-    assert segment.waited_to_roll(T0 + 500, first_newest + 70) == 70
-    assert reopened(segment).waited_to_roll(T0 + 500, first_newest + 70) == 70
+    assert segment.waited_to_roll(clock, first_newest + 70) == 70
+    assert reopened(segment).waited_to_roll(clock, first_newest + 70) == 70
 
 
 def test_room():

@@ -337,6 +337,19 @@ def test_a_snapshot_restores_the_state(log: Partition, sync: bool) -> None:
     assert log.mark(pid=501) == [CompletedTxn(501, 6, 15, False)]
 
 
+def test_restored_transactions_are_in_order_of_offsets(log: Partition) -> None:
+    log.append(0)
+    log.append(0, pid=501, txn=True)
+    log.append(3, txn=True)
+    log.state.take_snapshot()
+    log.state = log.reopened()
+    log.state.truncate_and_reload(0, log.end, NOW)
+    assert log.state.first_unstable_offset == 3
+    log.mark(pid=501)
+    log.state.on_high_watermark(log.end)
+    assert log.state.first_unstable_offset == 6
+
+
 def test_only_a_synced_snapshot_outlives_the_power(log: Partition) -> None:
     log.append(0)
     log.state.take_snapshot(sync=True)

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import functions as f
 
 from compat_tests.cases import BASE_TIME, COMPRESSIONS, HUGE, MIB, WITH_NULL_HEADER, numbered
-from compat_tests.confluent.driver import ConfluentAdmin, ConfluentDriver
+from compat_tests.confluent.driver import ConfluentDriver
 from compat_tests.spark.kafka_tables import KafkaTables
 from kwire.testing.factories import TopicFactory
 
@@ -66,18 +66,6 @@ def test_large_messages_with_raised_limits(kafka: KafkaTables, kwire_topic_facto
 
 def test_an_empty_topic(kafka: KafkaTables, kwire_topic_factory: TopicFactory) -> None:
     assert kafka.collect(kwire_topic_factory(partitions=3)) == []
-
-
-def test_a_thousand_partitions(kafka: KafkaTables, kwire_topic_factory: TopicFactory, kwire_broker: Any) -> None:
-    topic = kwire_topic_factory(partitions=1000)
-    # Spark asks for the offsets of all, and reads those that have records with a consumer each: forty will do.
-    columns = ["CAST(id AS STRING) AS key", "CAST(id AS STRING) AS value", "CAST(id AS INT) AS partition"]
-    kafka.write(topic, kafka.spark.range(24, 1000, 25).coalesce(1).selectExpr(*columns))
-    # A look at a partition's bounds waits for the fetch under way, which nothing comes to end.
-    table = kafka.read(topic, kafka_fetch_max_wait_ms=10)
-    found = table.selectExpr("partition", "offset", "CAST(value AS STRING) AS value")
-    assert sorted(tuple(row) for row in found.collect()) == [(i, 0, str(i)) for i in range(24, 1000, 25)]
-    ConfluentAdmin(kwire_broker.bootstrap).delete_topic(topic)
 
 
 def test_offsets_to_read_from_and_to(kafka: KafkaTables, kwire_topic_factory: TopicFactory, kwire_broker: Any) -> None:

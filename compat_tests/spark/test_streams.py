@@ -48,6 +48,22 @@ def test_an_empty_topic_ends_a_stream_at_once(
     assert kafka.collect(target) == []
 
 
+def test_a_thousand_partitions(
+    kafka: KafkaTables, kwire_topic_factory: TopicFactory, kwire_broker: Any, tmp_path: Path
+) -> None:
+    source, target = kwire_topic_factory(partitions=1000), kwire_topic_factory()
+    # A stream asks for the offsets of all, and has a task for each that has records; a table would have one for each.
+    columns = ["CAST(id AS STRING) AS key", "CAST(id AS STRING) AS value", "CAST(id AS INT) AS partition"]
+    kafka.write(source, kafka.spark.range(24, 1000, 25).coalesce(1).selectExpr(*columns))
+    # A look at a partition's bounds waits for the fetch under way, which nothing comes to end.
+    stream = kafka.stream(source, kafka_fetch_max_wait_ms=10)
+    kafka.run(stream.selectExpr("CAST(partition AS STRING) AS key", "value"), target, tmp_path)
+    expected = [(str(i), str(i)) for i in range(24, 1000, 25)]
+    got = [(row.key.decode(), row.value.decode()) for row in kafka.collect(target)]
+    assert sorted(got) == sorted(expected)
+    ConfluentAdmin(kwire_broker.bootstrap).delete_topic(source)
+
+
 def test_a_stream_from_a_time_on(
     kafka: KafkaTables, kwire_topic_factory: TopicFactory, kwire_broker: Any, tmp_path: Path
 ) -> None:

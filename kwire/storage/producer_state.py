@@ -16,7 +16,7 @@ transaction that is open (`ongoing`), or that ended with a marker which is not y
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
@@ -273,11 +273,6 @@ class ProducerStateManager:
             if offset != keep:
                 self._delete_snapshot(offset)
 
-    def delete_snapshots_before(self, offset: int) -> None:
-        """Deletes the snapshots of offsets below `offset`."""
-        for snapshot in self._snapshots[: bisect_left(self._snapshots, offset)]:
-            self._delete_snapshot(snapshot)
-
     def mark_snapshot_deleted(self, offset: int) -> str | None:
         """Renames the snapshot of this offset (its segment is being deleted); the new path for the caller to remove
         later, None if there is no such file."""
@@ -289,11 +284,6 @@ class ProducerStateManager:
         except FileNotFoundError:
             return None
         return path + DELETED
-
-    def latest_snapshot_at_or_below(self, offset: int) -> int | None:
-        """The offset of the latest snapshot that is not above `offset`."""
-        index = bisect_right(self._snapshots, offset)
-        return self._snapshots[index - 1] if index else None
 
     def _forget_snapshot(self, offset: int) -> str | None:
         index = bisect_left(self._snapshots, offset)

@@ -452,14 +452,12 @@ def test_stray_snapshots(log: Partition, bases: list[int], left: list[str]) -> N
 
 def test_deleting_with_segments(log: Partition) -> None:
     write_snapshots(log, 2, 5, 9)
-    log.state.delete_snapshots_before(5)
-    assert names(log) == ["5", "9"]
     assert log.state.mark_snapshot_deleted(5) == f"{DIRECTORY}/00000000000000000005.snapshot.deleted"
     assert log.state.mark_snapshot_deleted(5) is None
     log.files.remove(log.state.snapshot_path(9))
     assert log.state.mark_snapshot_deleted(9) is None  # somebody was faster
-    assert log.state.snapshots == []
-    assert [log.reopened().snapshots] == [[]]  # what waits for deletion is not seen
+    assert log.state.snapshots == [2]
+    assert log.reopened().snapshots == [2]  # what waits for deletion is not seen
 
 
 def test_a_snapshot_that_vanished(log: Partition) -> None:
@@ -468,13 +466,8 @@ def test_a_snapshot_that_vanished(log: Partition) -> None:
     log.files.remove(log.state.snapshot_path(2))
     log.state.truncate_and_reload(0, 10, NOW)
     assert log.state.end_offset == 5
-    log.state.delete_snapshots_before(10)
+    log.state.truncate_fully_and_start_at(0)
     assert names(log) == []
-
-
-def test_the_latest_snapshot_below(log: Partition) -> None:
-    write_snapshots(log, 2, 5)
-    assert [log.state.latest_snapshot_at_or_below(offset) for offset in (1, 2, 4, 5, 9)] == [None, 2, 2, 5, 5]
 
 
 def test_file_names_may_be_handed_in(log: Partition) -> None:

@@ -93,10 +93,6 @@ class BatchHeader(NamedTuple):
         return self.attributes & DELETE_HORIZON_FLAG != 0
 
     @property
-    def has_producer_id(self) -> bool:
-        return self.producer_id > NO_PRODUCER_ID
-
-    @property
     def last_offset(self) -> int:
         """Inclusive."""
         return self.base_offset + self.last_offset_delta
@@ -135,11 +131,6 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
             f"Record batch is corrupt (the size {len(buffer) - position} is smaller than the minimum allowed "
             f"overhead {HEADER_SIZE})",
         ) from None
-
-
-def write_header(header: BatchHeader) -> bytes:
-    """The 61 bytes, the CRC as the header has it."""
-    return _HEADER.pack(*header)
 
 
 def write_prefix(base_offset: int, batch_length: int, leader_epoch: int) -> bytes:

@@ -35,19 +35,6 @@ class Record(NamedTuple):
     headers: Headers = []  # noqa: RUF012  (a record is never changed in place)
 
 
-class RecordLayout(NamedTuple):
-    """Where a record's parts lie in the uncompressed data. A length below 0 is null."""
-
-    timestamp_delta: int
-    offset_delta: int
-    key_start: int
-    key_length: int
-    value_start: int
-    value_length: int
-    header_count: int
-    headers_start: int
-
-
 def record_data(batch: Buffer, header: BatchHeader, limit: int = DEFAULT_LIMIT) -> bytes:
     """The records of `batch` (just this batch), uncompressed, which may take up to `limit` bytes."""
     return decompress(header.codec, memoryview(batch)[HEADER_SIZE : header.size], limit)
@@ -85,10 +72,12 @@ def records_in(header: BatchHeader, data: bytes) -> Iterator[Record]:
 
 
 def scan(data: bytes, count: int) -> Iterator[tuple[int, int, int, int, int, int, int, int]]:
-    """Walks `count` records in uncompressed record data, yielding the fields of a RecordLayout for each.
+    """Walks `count` records in uncompressed record data, yielding where the parts of each lie:
 
-    All lengths are checked, those inside headers too; nothing is copied. CorruptBatchError (INVALID_RECORD) where a
-    record does not fit its length, the data ends early, or something is left after the last record.
+        timestamp delta, offset delta, key start, key length, value start, value length, header count, headers start
+
+    A length below 0 is null. All lengths are checked, those inside headers too; nothing is copied. CorruptBatchError
+    (INVALID_RECORD) where a record does not fit its length, the data ends early, or something is left after the last.
     """
     if count < 0:
         raise _invalid(f"Found invalid record count {count} in magic v2 batch")

@@ -1,5 +1,7 @@
 """The 61 bytes of a batch header, and walking from batch to batch."""
 
+import struct
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +20,6 @@ from kwire.protocol.records.header import (
     read_header,
     seal,
     subtract_sequence,
-    write_header,
     write_prefix,
 )
 
@@ -51,11 +52,8 @@ def test_fields_of_kafkas_own_batch() -> None:
     assert (header.last_offset, header.next_offset, header.last_sequence) == (2, 3, -1)
     flags = (header.log_append_time, header.transactional, header.control, header.has_delete_horizon)
     assert flags == (False, False, False, False)
-    assert not header.has_producer_id
     assert crc_matches(header, KAFKAS_BATCH)
-    assert (
-        write_header(header) == KAFKAS_BATCH[:HEADER_SIZE] == seal(header._replace(crc=0), KAFKAS_BATCH[HEADER_SIZE:])
-    )
+    assert seal(header._replace(crc=0), KAFKAS_BATCH[HEADER_SIZE:]) == KAFKAS_BATCH[:HEADER_SIZE]
 
 
 HEADERS = st.builds(
@@ -78,7 +76,7 @@ HEADERS = st.builds(
 
 @given(HEADERS, st.binary(max_size=5))
 def test_round_trip(header: BatchHeader, before: bytes) -> None:
-    data = write_header(header)
+    data = struct.pack(">qiibIhiqqqhii", *header)
     assert len(data) == HEADER_SIZE
     assert read_header(before + data, len(before)) == header
     assert type(read_header(data)) is BatchHeader

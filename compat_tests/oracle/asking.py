@@ -6,6 +6,7 @@ from typing import Any
 
 from compat_tests.cases import BASE_TIME
 from compat_tests.oracle.sides import Side
+from kwire.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kwire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -133,3 +134,8 @@ def list_offsets(
             )
         ],
     )
+
+
+def delete_records(topic: str, offset: int, partition: int = 0) -> DeleteRecordsRequest:
+    partitions = [DeleteRecordsPartition(partition_index=partition, offset=offset)]
+    return DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=partitions)], timeout_ms=10_000)

@@ -147,8 +147,20 @@ def _by_key(items: list[dict[str, Any]]) -> Any:
     for item in items:
         values = [str(item[key]) for key in keys if item[key] not in (None, "", uuids.ZERO)]
         name = " ".join(values[:2])
-        found.setdefault(name, []).append(item)
+        group = found.setdefault(name, [])
+        if not (group and _merged(group[-1], item)):
+            group.append(item)
     return {name: group[0] if len(group) == 1 else group for name, group in found.items()}
+
+
+def _merged(known: dict[str, Any], item: dict[str, Any]) -> bool:
+    """Adds a topic's partitions to those that the same topic has before, as far as they are others."""
+    for field in ("partitions", "partition_responses"):
+        mine, others = known.get(field), item.get(field)
+        if isinstance(mine, dict) and isinstance(others, dict) and not mine.keys() & others.keys():
+            mine |= others
+            return True
+    return False
 
 
 def batches(blob: bytes, names: Names) -> list[Any]:

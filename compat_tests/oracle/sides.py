@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
@@ -136,13 +137,24 @@ class Side:
         try:
             response = self.call(request, version, until=until)
         except Closed:
-            self._reconnect()
+            self.close()
             self.record(name, CLOSED)
             return None
         answer = tree(response, self.names)
         for path in but:
             _drop(answer, path.split("."))
         self.record(name, answer)
+        return response
+
+    def send(self, request: Message, version: int | None = None) -> None:
+        """Sends the request; the answer is for `receive`. Raises Closed."""
+        self.wire.send(request, request.max_version if version is None else version)
+
+    def receive(self, request: Message, version: int | None = None) -> Any:
+        """Records and returns the answer to a request that was sent. Raises Closed."""
+        version = request.max_version if version is None else version
+        response = self.wire.receive(response_type_of(request), version)
+        self.record(f"{type(request).__name__.removesuffix('Request')} v{version}", tree(response, self.names))
         return response
 
     def record(self, name: str, answer: Any) -> None:
@@ -170,12 +182,15 @@ class Side:
             self._wire = Wire(self._address)
         return self._wire
 
-    def another_wire(self) -> Wire:
-        """A connection of its own; the caller closes it."""
-        return Wire(self._address)
-
-    def _reconnect(self) -> None:
-        self.close()
+    @contextmanager
+    def another_connection(self) -> Iterator[None]:
+        """While it lasts, what is asked goes over a second connection."""
+        first, self._wire = self._wire, None
+        try:
+            yield
+        finally:
+            self.close()
+            self._wire = first
 
     def close(self) -> None:
         if self._wire is not None:

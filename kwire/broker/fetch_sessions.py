@@ -6,7 +6,8 @@ A session is known by (session id, epoch). The client's request and the answer:
     id 0, epoch -1    a full fetch outside any session
     id n, epoch 0     closes session n, then as the first line
     id n, epoch -1    closes session n, then as the second line
-    id n, epoch m     an incremental fetch: m must be the epoch that follows the last one
+    id n, epoch m     an incremental fetch: m must be the epoch that follows the last one; when the session's last
+                      partition is forgotten, the session is over
 
 An incremental answer leaves out the partitions that have nothing new to say.
 """
@@ -38,6 +39,7 @@ class CachedPartition:
         "index",
         "last_fetched_epoch",
         "max_bytes",
+        "name",
         "sent_high_watermark",
         "sent_log_start_offset",
         "topic",
@@ -46,6 +48,8 @@ class CachedPartition:
     def __init__(self, topic: str | bytes, index: int) -> None:
         self.topic = topic
         self.index = index
+        self.name: str | None = None
+        """The topic's name, once it is known: a session keeps to it whatever becomes of the topic."""
         self.max_bytes = 0
         self.fetch_offset = 0
         self.current_leader_epoch = -1
@@ -55,11 +59,11 @@ class CachedPartition:
         self.sent_log_start_offset = -1
 
     def ask(self, request: object) -> None:
-        """Takes over what a FetchPartition of the request says."""
+        """Takes over what a FetchPartition of the request says. Any negative epoch is none."""
         self.max_bytes = request.partition_max_bytes  # type: ignore[attr-defined]
         self.fetch_offset = request.fetch_offset  # type: ignore[attr-defined]
-        self.current_leader_epoch = request.current_leader_epoch  # type: ignore[attr-defined]
-        self.last_fetched_epoch = request.last_fetched_epoch  # type: ignore[attr-defined]
+        self.current_leader_epoch = max(request.current_leader_epoch, -1)  # type: ignore[attr-defined]
+        self.last_fetched_epoch = max(request.last_fetched_epoch, -1)  # type: ignore[attr-defined]
         self.follower_log_start_offset = request.log_start_offset  # type: ignore[attr-defined]
 
     def has_news(self, *, has_records: bool, high_watermark: int, log_start_offset: int, special: bool) -> bool:

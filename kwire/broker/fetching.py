@@ -78,6 +78,8 @@ class Reader:
             return 0
         max_bytes = min(asked.max_bytes, room)
         try:
+            if max_bytes < 0:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid max length {max_bytes} for log read")
             if self._replica_id >= 0:
                 target.read = await partition.fetch_for_follower(
                     self._replica_id,

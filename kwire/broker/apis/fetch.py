@@ -13,6 +13,7 @@ from kwire.broker.fetching import FetchWait, Reader, Target
 from kwire.broker.leader_hints import LeaderHints
 from kwire.broker.parked import Parked
 from kwire.cluster.replica import Bound
+from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.fetch import (
     AbortedTransaction,
@@ -33,11 +34,26 @@ if TYPE_CHECKING:
 
 _BY_TOPIC_ID = 13
 _HINTS = 16
-_READ_COMMITTED = 1
+_BOUNDS = {0: Bound.HIGH_WATERMARK, 1: Bound.LAST_STABLE_OFFSET}
+"""By isolation level."""
+
+_BEFORE_READING = (
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
+"""Errors with which the list of aborted transactions is empty; with those of reading it is null."""
 
 
 async def handle(broker: Broker, context: RequestContext, request: FetchRequest) -> FetchResponse | ParkedFetch:
-    fetch = _Fetch(broker, context, request)
+    bound = _BOUNDS.get(request.isolation_level)
+    if bound is None:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown isolation level {request.isolation_level}")
+    try:
+        fetch = _Fetch(broker, context, request, bound)
+    except KafkaError as error:
+        # The session is not what the client takes it for, so that nothing can be said of its partitions.
+        return FetchResponse(error_code=error.code)
     found = await fetch.reader.read_all(fetch.targets, record=True)
     if (
         request.max_wait_ms <= 0
@@ -50,9 +66,11 @@ async def handle(broker: Broker, context: RequestContext, request: FetchRequest)
 
 
 def failed(request: FetchRequest, error: KafkaError) -> FetchResponse:
-    """Errors of the session stand at the top, where the client looks for them; all others too, from v7 on."""
+    """The error stands at the top, from v7 on, and with each partition where topics have names, before v13."""
     response = FetchResponse(error_code=error.code)
     for topic in request.topics:
+        if topic.topic_id != uuids.ZERO:
+            continue
         partitions = [_error_data(asked.partition, error) for asked in topic.partitions]
         response.responses.append(
             FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=partitions)
@@ -79,7 +97,8 @@ class ParkedFetch(Parked):
 class _Fetch:
     """One fetch request: its session, its targets, and the making of its response."""
 
-    def __init__(self, broker: Broker, context: RequestContext, request: FetchRequest) -> None:
+    def __init__(self, broker: Broker, context: RequestContext, request: FetchRequest, bound: Bound) -> None:
+        """Raises KafkaError where there is no such session."""
         version = context.api_version
         self._broker = broker
         self._context = context
@@ -88,15 +107,13 @@ class _Fetch:
         replica_id = follower.replica_id
         replica_epoch = request.replica_state.replica_epoch
         self._from_follower = replica_id >= 0
-        if self._from_follower and not context.session.allows(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-            raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         self._session, self._incremental, partitions = self._open_session(request)
         max_bytes = request.max_bytes
         if not self._from_follower:
             max_bytes = min(max_bytes, broker.config["fetch.max.bytes"])
         self.reader = Reader(
             max_bytes,
-            bound=Bound.LAST_STABLE_OFFSET if request.isolation_level == _READ_COMMITTED else Bound.HIGH_WATERMARK,
+            bound=bound,
             replica_id=replica_id,
             replica_epoch=replica_epoch,
         )
@@ -116,7 +133,7 @@ class _Fetch:
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             sessions.close(request.session_id)
             session = None
-            if request.session_epoch == INITIAL_EPOCH and asked:
+            if request.session_epoch == INITIAL_EPOCH:
                 session = sessions.open(privileged=self._from_follower, by_topic_id=by_id, size=len(asked), now_ms=now)
             if session is None:
                 session_less = FetchSession(0, privileged=False, by_topic_id=by_id, now_ms=now)
@@ -131,17 +148,29 @@ class _Fetch:
             for index in topic.partitions
         ]
         session.update(asked, forgotten)
+        if not session.partitions:
+            sessions.close(session.id)
+            return None, False, session.partitions
         return session, True, session.partitions
 
     def _target(self, asked: CachedPartition) -> Target:
-        broker = self._broker
-        name = asked.topic if isinstance(asked.topic, str) else broker.store.image.topic_names.get(asked.topic)
+        broker, session = self._broker, self._context.session
+        name = asked.name
         if name is None:
-            return Target(asked, "", None, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID))
-        if not self._from_follower and not self._context.session.allows(Operation.READ, ResourceType.TOPIC, name):
+            name = asked.topic if isinstance(asked.topic, str) else broker.store.image.topic_names.get(asked.topic)
+            if name is None:
+                return Target(asked, "", None, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID))
+            asked.name = name
+        if self._from_follower:
+            allowed = session.allows(Operation.CLUSTER_ACTION, ResourceType.CLUSTER)
+        else:
+            allowed = session.allows(Operation.READ, ResourceType.TOPIC, name)
+        if not allowed:
             return Target(asked, name, None, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         try:
             partition = broker.replicas.partition(name, asked.index)
+            if self._by_id and partition.topic_id != asked.topic:
+                raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         except KafkaError as error:
             return Target(asked, name, None, error)
         return Target(asked, name, partition, None)
@@ -178,11 +207,16 @@ class _Fetch:
                     topic_response = FetchableTopicResponse(topic_id=asked.topic)
                 response.responses.append(topic_response)
             topic_response.partitions.append(data)
-        if session is not None:
+        if session is not None and self._incremental:
             session.serve_last(served)
-        response.node_endpoints = [
-            NodeEndpoint(node_id=node, host=host, port=port, rack=rack) for node, host, port, rack in hints.endpoints
-        ]
+        response.node_endpoints = (
+            []
+            if self._from_follower
+            else [
+                NodeEndpoint(node_id=node, host=host, port=port, rack=rack)
+                for node, host, port, rack in hints.endpoints
+            ]
+        )
         return response
 
     async def _data(self, target: Target, hints: LeaderHints) -> PartitionData:
@@ -190,6 +224,8 @@ class _Fetch:
         if read is None:
             error = target.error or KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
             data = _error_data(target.asked.index, error)
+            if error.code not in _BEFORE_READING:
+                data.aborted_transactions = None
             hint = hints.after(error, target.topic, target.asked.index)
             if hint is not None:
                 data.current_leader = LeaderIdAndEpoch(leader_id=hint[0], leader_epoch=hint[1])

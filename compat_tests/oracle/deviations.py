@@ -61,6 +61,13 @@ _ALL = (
         r"Produce v",
     ),
     Deviation(
+        "look-up by time after a deletion",
+        "While a segment whose records were all deleted is still there, Apache Kafka looks up times in it and finds "
+        "no offset; kwire finds the first record that is left.",
+        r"ListOffsets v.*\.(timestamp|offset|leader_epoch)$",
+        lambda kafkas, kwires: kafkas == -1,
+    ),
+    Deviation(
         "no eligible leader replicas",
         "A new KRaft cluster has KIP-966 switched on, and to that end min.insync.replicas set for all brokers; kwire "
         "elects from the ISR only, and its min.insync.replicas is a default.",

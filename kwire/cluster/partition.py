@@ -197,10 +197,10 @@ class Partition(Replica):
         """Moves the log's start to `offset` (-1: to the high watermark). Returns (that offset, low watermark).
 
         The deletion is done when the low watermark has come to the offset, which may need the followers. Raises what
-        `local_log` raises, POLICY_VIOLATION where the topic's cleanup.policy does not delete, OFFSET_OUT_OF_RANGE.
+        `local_log` raises, POLICY_VIOLATION where the topic is compacted only, OFFSET_OUT_OF_RANGE.
         """
         log = self.local_log()
-        if "delete" not in log.config.cleanup_policy:
+        if log.config.compacted and not log.config.deleted:
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION,
                 f"Records of partition {self.name} can not be deleted due to the configured policy",

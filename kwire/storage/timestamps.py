@@ -25,18 +25,29 @@ class FoundOffset(NamedTuple):
 
 
 async def load_newest(log: Log, segments: list[Segment]) -> list[TimestampOffset]:
-    """The newest timestamp of each segment. Raises KAFKA_STORAGE_ERROR."""
+    """The newest timestamp of each segment; (-1, base offset) for one that is removed meanwhile.
+
+    Raises KAFKA_STORAGE_ERROR.
+    """
     unknown = [segment for segment in segments if segment.newest is None]
     if unknown:
         try:
-            loaded = await log.services.executor.run(lambda: [segment.load_newest() for segment in unknown])
-        except FileNotFoundError:  # removed meanwhile: as good as empty
-            loaded = [TimestampOffset(NO_TIMESTAMP, segment.base_offset) for segment in unknown]
+            loaded = await log.services.executor.run(_load_each, unknown)
         except OSError as error:
-            raise log.log_dir.fail(f"look-up by time in {log.name} failed", error) from error
+            raise log.failed("look-up by time", error) from error
         for segment, newest in zip(unknown, loaded, strict=True):
-            segment.newest = newest
+            segment.newest = newest or TimestampOffset(NO_TIMESTAMP, segment.base_offset)
     return [segment.newest or TimestampOffset(NO_TIMESTAMP, segment.base_offset) for segment in segments]
+
+
+def _load_each(segments: list[Segment]) -> list[TimestampOffset | None]:
+    found: list[TimestampOffset | None] = []
+    for segment in segments:
+        try:
+            found.append(segment.load_newest())
+        except FileNotFoundError:
+            found.append(None)
+    return found
 
 
 async def offset_for_timestamp(log: Log, timestamp: int) -> FoundOffset | None:
@@ -57,8 +68,6 @@ async def max_timestamp_offset(log: Log) -> FoundOffset | None:
     segments = log.segments.from_offset(log.log_start_offset)
     newest = await load_newest(log, segments)
     latest = max(newest, key=lambda candidate: candidate.timestamp)
-    if latest.timestamp < 0:
-        return None
     segment = segments[newest.index(latest)]
     return await _search(log, segment, _first_of_time, latest.timestamp, latest.offset)
 
@@ -68,11 +77,11 @@ _Search = Callable[[Segment, File, int, int, int], FoundOffset | None]
 
 
 async def _search(log: Log, segment: Segment, search: _Search, timestamp: int, offset: int) -> FoundOffset | None:
-    log.log_dir.check_online()
+    log.check_usable()
     try:
         return await log.services.executor.run(search, segment, segment.file, segment.size, timestamp, offset)
     except OSError as error:
-        raise log.log_dir.fail(f"look-up by time in {log.name} failed", error) from error
+        raise log.failed("look-up by time", error) from error
 
 
 def _first_not_older(segment: Segment, file: File, size: int, timestamp: int, offset: int) -> FoundOffset | None:

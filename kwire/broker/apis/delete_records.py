@@ -31,19 +31,19 @@ async def handle(
 ) -> DeleteRecordsResponse | ParkedDelete:
     response = DeleteRecordsResponse()
     open_: list[_Deletion] = []
-    for topic in request.topics:
-        allowed = context.session.allows(Operation.DELETE, ResourceType.TOPIC, topic.name)
-        told = DeleteRecordsTopicResult(name=topic.name)
-        for asked in topic.partitions:
-            result = DeleteRecordsPartitionResult(partition_index=asked.partition_index)
+    for name, offsets in _once(request).items():
+        allowed = context.session.allows(Operation.DELETE, ResourceType.TOPIC, name)
+        told = DeleteRecordsTopicResult(name=name)
+        for index, offset in offsets.items():
+            result = DeleteRecordsPartitionResult(partition_index=index)
             told.partitions.append(result)
             try:
                 if not allowed:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                if topic.name in INTERNAL_TOPICS:
+                partition = broker.replicas.partition(name, index)
+                if name in INTERNAL_TOPICS:
                     raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-                partition = broker.replicas.partition(topic.name, asked.partition_index)
-                target, low_watermark = await partition.delete_records(asked.offset)
+                target, low_watermark = await partition.delete_records(offset)
             except KafkaError as error:
                 result.low_watermark, result.error_code = -1, error.code
                 continue
@@ -52,6 +52,15 @@ async def handle(
                 open_.append(_Deletion(partition, target, result))
         response.topics.append(told)
     return ParkedDelete(response, open_, request.timeout_ms) if open_ else response
+
+
+def _once(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
+    """The offset for each partition: the last that the request names. No topic without partitions."""
+    offsets: dict[str, dict[int, int]] = {}
+    for topic in request.topics:
+        for asked in topic.partitions:
+            offsets.setdefault(topic.name, {})[asked.partition_index] = asked.offset
+    return offsets
 
 
 def failed(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:

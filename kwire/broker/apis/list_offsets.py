@@ -32,34 +32,34 @@ if TYPE_CHECKING:
 
 _CONSUMER = -1
 _DEBUGGER = -2
-_READ_COMMITTED = 1
+_BOUNDS = {0: Bound.HIGH_WATERMARK, 1: Bound.LAST_STABLE_OFFSET}
+"""What consumers may see, by isolation level."""
 _SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 
 
 async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    asked: set[tuple[str, int]] = set()
-    twice: set[tuple[str, int]] = set()
-    for topic in request.topics:
-        for partition in topic.partitions:
-            key = (topic.name, partition.partition_index)
-            (twice if key in asked else asked).add(key)
+    bound = Bound.LOG_END
+    if request.isolation_level not in _BOUNDS:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown isolation level {request.isolation_level}")
+    if request.replica_id == _CONSUMER:
+        bound = _BOUNDS[request.isolation_level]
     response = ListOffsetsResponse()
-    for topic in request.topics:
-        allowed = context.session.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
-        told = ListOffsetsTopicResponse(name=topic.name)
-        for partition in topic.partitions:
+    for name, partitions in _once(request).items():
+        allowed = context.session.allows(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        told = ListOffsetsTopicResponse(name=name)
+        for asked in partitions.values():
             try:
                 if not allowed:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                if (topic.name, partition.partition_index) in twice:
+                if len(asked) > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
-                found = await _list(broker, context, request, topic.name, partition)
+                found = await _list(broker, context, request, name, asked[0], bound)
             except KafkaError as error:
-                told.partitions.append(_error(partition, error))
+                told.partitions.append(_error(asked[0], error))
             else:
                 told.partitions.append(
                     ListOffsetsPartitionResponse(
-                        partition_index=partition.partition_index,
+                        partition_index=asked[0].partition_index,
                         timestamp=found.timestamp,
                         offset=found.offset,
                         leader_epoch=found.leader_epoch if context.api_version >= 4 else -1,
@@ -69,16 +69,27 @@ async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRe
     return response
 
 
+def _once(request: ListOffsetsRequest) -> dict[str, dict[int, list[ListOffsetsPartition]]]:
+    """All that is asked of each partition, which should be one thing. No topic without partitions."""
+    asked: dict[str, dict[int, list[ListOffsetsPartition]]] = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            asked.setdefault(topic.name, {}).setdefault(partition.partition_index, []).append(partition)
+    return asked
+
+
 async def _list(
-    broker: Broker, context: RequestContext, request: ListOffsetsRequest, topic: str, asked: ListOffsetsPartition
+    broker: Broker,
+    context: RequestContext,
+    request: ListOffsetsRequest,
+    topic: str,
+    asked: ListOffsetsPartition,
+    bound: Bound,
 ) -> ListedOffset:
     if asked.timestamp < 0 and context.api_version < _SINCE.get(asked.timestamp, 0):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if asked.timestamp < EARLIEST_PENDING_UPLOAD:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    bound = Bound.LOG_END
-    if request.replica_id == _CONSUMER:
-        bound = Bound.LAST_STABLE_OFFSET if request.isolation_level == _READ_COMMITTED else Bound.HIGH_WATERMARK
     return await broker.replicas.partition(topic, asked.partition_index).list_offset(
         asked.timestamp,
         bound,

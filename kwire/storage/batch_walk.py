@@ -28,6 +28,11 @@ class ColdRead(Exception):
         """Reads it. For a worker thread."""
         self._file.pread(self._size, self._position)
 
+    @property
+    def stale(self) -> bool:
+        """Whether what was asked for is gone meanwhile, so that a failure means nothing."""
+        return False
+
     def done(self) -> None:
         """What is to be done back on the event loop."""
 

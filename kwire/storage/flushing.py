@@ -24,46 +24,49 @@ _FEW = 16
 def flush_up_to(log: Log, offset: int, *, sync: bool = True) -> tuple[Callable[[], None], Callable[[], None]]:
     """What brings a log up to `offset` onto the disk: for a worker thread, and for the event loop after that.
 
-    Without `sync` the files are written but not waited for; the second function is then for after a sync of the volume.
-    The leader epochs go before the recovery point moves: of what lies before that no recovery reads them again. Raises
-    OSError, as the first of the two functions does.
+    Everything is written here and now, so that of two flushes under way neither writes what is older; what takes long,
+    waiting for the disk, is the worker's. Without `sync` it does not wait, and the second function is for after a sync
+    of the volume. Raises OSError, as the first function does.
     """
     files = log.services.files
+    epochs_path = f"{log.dir}/{layout.LEADER_EPOCHS}"
+    if log.epochs.dirty:  # recovery reads them again only from the recovery point on
+        files.write_atomically(epochs_path, checkpoints.encode_epochs(log.epochs.entries()), sync=False)
+        log.epochs.dirty = False
+        log.names_version += 1
     segments = [segment for segment in log.segments.from_offset(log.recovery_point) if segment.base_offset < offset]
     for segment in segments:
         segment.persist_indexes()
     opened = [segment.file for segment in segments]
-    indexes = [
+    paths = [
         segment.path(suffix)
         for segment in segments
         if segment is not log.segments.active
         for suffix in (layout.OFFSET_INDEX, layout.TIME_INDEX)
     ]
-    epochs = checkpoints.encode_epochs(log.epochs.entries()) if log.epochs.dirty else None
-    names_changed = log.names_changed
+    names_version = log.names_version
+    folder = log.dir if names_version > log.names_synced else None
+    if folder is not None:
+        paths.append(epochs_path)
     version = log.version
-    active = log.segments.active
 
     def work() -> None:
-        if sync:
-            for file in opened:
-                file.sync()
-        with suppress(FileNotFoundError):  # the partition or the segment was deleted meanwhile
-            for path in indexes if sync else ():
+        if not sync:
+            return
+        for file in opened:
+            file.sync()
+        for path in paths:
+            with suppress(FileNotFoundError):  # the partition or the segment was deleted meanwhile
                 files.open(path).sync()
-            if epochs is not None:
-                files.write_atomically(f"{log.dir}/{layout.LEADER_EPOCHS}", epochs, sync=sync)
-            if names_changed and sync:
-                files.sync_dir(log.dir)
+        if folder is not None:
+            with suppress(FileNotFoundError):
+                files.sync_dir(folder)
 
     def done() -> None:
         log.last_flush_ms = log.services.clock.wall_ms()
+        log.names_synced = max(log.names_synced, names_version)
         if version == log.version:
             log.recovery_point = max(log.recovery_point, offset)
-        if epochs == checkpoints.encode_epochs(log.epochs.entries()):
-            log.epochs.dirty = False
-        if active is log.segments.active:
-            log.names_changed = False
 
     return work, done
 
@@ -101,7 +104,7 @@ async def close(log: Log) -> None:
         work, done = closing(log)
         await log.services.executor.run(work)
     except OSError as error:
-        raise log.log_dir.fail(f"close of {log.name} failed", error) from error
+        raise log.failed("close", error) from error
     done()
 
 

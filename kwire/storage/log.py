@@ -80,13 +80,15 @@ class Log:
         "_high_watermark",
         "changed",
         "config",
+        "deleted",
         "dir",
         "epochs",
         "last_flush_ms",
         "log_dir",
         "log_end_offset",
         "log_start_offset",
-        "names_changed",
+        "names_synced",
+        "names_version",
         "partition",
         "producer_state",
         "recovery_point",
@@ -126,8 +128,12 @@ class Log:
         self.last_flush_ms = services.clock.wall_ms()
         self.changed = not self.segments.active.size
         """Whether something is to be completed when the log is closed (of a new one: its files)."""
-        self.names_changed = True
-        """Whether files were made in the folder since it was last synced."""
+        self.deleted = False
+        """Whether the partition was deleted."""
+        self.names_version = 1
+        """Counts the files that were made or replaced in the folder."""
+        self.names_synced = 0
+        """Up to which of them the folder is known to be on disk."""
 
     def __repr__(self) -> str:
         return f"Log({self.dir}, {self.log_start_offset}..{self.log_end_offset})"
@@ -140,6 +146,21 @@ class Log:
     def size(self) -> int:
         """Bytes of all .log files."""
         return self.segments.size
+
+    def check_usable(self) -> None:
+        """Raises KAFKA_STORAGE_ERROR if the log dir is offline, UNKNOWN_TOPIC_OR_PARTITION if the log was deleted."""
+        self.log_dir.check_online()
+        if self.deleted:
+            raise self._deleted()
+
+    def failed(self, what: str, error: OSError) -> KafkaError:
+        """The error to raise after a failed access, which takes the log dir offline unless the log was deleted."""
+        if self.deleted:
+            return self._deleted()
+        return self.log_dir.fail(f"{what} of {self.name} failed", error)
+
+    def _deleted(self) -> KafkaError:
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self.name} was deleted")
 
     # Offsets
 
@@ -182,7 +203,7 @@ class Log:
 
         Whether it moved. Raises OFFSET_OUT_OF_RANGE beyond the high watermark.
         """
-        self.log_dir.check_online()
+        self.check_usable()
         if offset > self._high_watermark:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -287,8 +308,8 @@ class Log:
         self, batches: list[Placed], log_append_time: int, origin: Origin, transaction_version: int
     ) -> AppendInfo:
         """Writes batches that have their offsets, and counts them in: all of it or nothing."""
-        if self.log_dir.offline_reason is not None:
-            self.log_dir.check_online()
+        if self.deleted or self.log_dir.offline_reason is not None:
+            self.check_usable()
         buffers: list[Buffer] = []
         appended = []
         size = 0
@@ -317,7 +338,7 @@ class Log:
             if update is not None:
                 self._apply(update)
         except OSError as error:
-            raise self.log_dir.fail(f"append to {self.name} failed", error) from error
+            raise self.failed("append", error) from error
         self.producer_state.end_offset = last_offset + 1
         return AppendInfo(first_offset, last_offset, newest, log_append_time, self.log_start_offset)
 
@@ -359,11 +380,11 @@ class Log:
 
     def roll(self) -> Segment:
         """Begins a new segment at the log's end, unless the active one is empty. Returns the active one."""
-        self.log_dir.check_online()
+        self.check_usable()
         try:
             return self._roll(self.log_end_offset) if self.segments.active.size else self.segments.active
         except OSError as error:
-            raise self.log_dir.fail(f"roll of {self.name} failed", error) from error
+            raise self.failed("roll", error) from error
 
     def _roll(self, base_offset: int) -> Segment:
         sealed = self.segments.active
@@ -382,7 +403,7 @@ class Log:
         """Creates the files of an empty segment; the caller adds it."""
         config = self.config
         jitter = min(config.segment_jitter_ms, config.segment_ms)
-        self.names_changed = True
+        self.names_version += 1
         return Segment.create(
             self.services.files,
             self.services.open_files,
@@ -398,12 +419,12 @@ class Log:
 
     async def flush(self) -> None:
         """Brings everything appended so far onto the disk."""
-        self.log_dir.check_online()
+        self.check_usable()
         try:
             work, done = flushing.flush_up_to(self, self.log_end_offset)
             await self.services.executor.run(work)
         except OSError as error:
-            raise self.log_dir.fail(f"flush of {self.name} failed", error) from error
+            raise self.failed("flush", error) from error
         done()
 
     async def close(self) -> None:
@@ -415,8 +436,12 @@ class Log:
         for segment in self.segments:
             segment.forget_open()
 
-    def move_to(self, folder: str) -> None:
-        """The partition's folder is being renamed: what is still under way goes on in it."""
+    def retire_to(self, folder: str) -> None:
+        """The partition was deleted, and its folder is being renamed: what is still under way goes on in it.
+
+        Whoever still has the log gets UNKNOWN_TOPIC_OR_PARTITION from now on.
+        """
+        self.deleted = True
         self.dir = self.producer_state.directory = folder
         for segment in self.segments:
             segment.dir = folder
@@ -432,7 +457,7 @@ class Log:
         try:
             return reading.read(self, offset, max_bytes, upto, min_one)
         except OSError as error:
-            raise self.log_dir.fail(f"read of {self.name} failed", error) from error
+            raise self.failed("read", error) from error
 
     async def fetch(self, offset: int, max_bytes: int, *, upto: int | None = None, min_one: bool = False) -> LogRead:
         """As `read`, but never waits for the disk on the event loop: what is cold is read by a worker thread first.
@@ -442,14 +467,14 @@ class Log:
         try:
             return await reading.fetch(self, offset, max_bytes, upto, min_one)
         except OSError as error:
-            raise self.log_dir.fail(f"read of {self.name} failed", error) from error
+            raise self.failed("read", error) from error
 
     def aborted(self, offset: int, found: LogRead) -> list[AbortedTransaction]:
         """The aborted transactions that a read from `offset` meets, for read_committed consumers."""
         try:
             return reading.aborted(self, offset, found)
         except OSError as error:
-            raise self.log_dir.fail(f"read of {self.name} failed", error) from error
+            raise self.failed("read", error) from error
         except CorruptIndex as error:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{self.dir}: {error}") from error
 

@@ -318,7 +318,7 @@ class LogManager:
         unique = self.services.randomness.uuid()
         renamed = log_dir.file(layout.renamed_dir_name(log.topic, log.partition, unique, suffix))
         folder = log.dir
-        log.move_to(renamed)
+        log.retire_to(renamed)
         with trio.CancelScope(shield=True):  # half of it would leave a folder that nobody looks after
             await self._guarded(log_dir, self.services.files.rename, folder, renamed)
             await self._upkeep.forget(log_dir, (log.topic, log.partition))

@@ -37,8 +37,8 @@ class LogRead(NamedTuple):
 def read(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool, *, may_block: bool = True) -> LogRead:
     """See `Log.read`. Raises ColdRead where `may_block` is False and the disk would have to be waited for."""
     end_offset = log.log_end_offset
-    if log.log_dir.offline_reason is not None:
-        log.log_dir.check_online()
+    if log.deleted or log.log_dir.offline_reason is not None:
+        log.check_usable()
     if not log.log_start_offset <= offset <= end_offset:
         raise KafkaError(
             ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -106,7 +106,9 @@ async def _run(log: Log, executor: Executor, cold: ColdRead) -> None:
         await executor.run(cold.warm)
         cold.done()
     except OSError as error:
-        raise log.log_dir.fail(f"read of {log.name} failed", error) from error
+        if cold.stale:
+            return
+        raise log.failed("read", error) from error
     except CorruptIndex as error:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{log.dir}: {error}") from error
 
@@ -115,7 +117,7 @@ async def _warm(log: Log, executor: Executor, part: FileSlice) -> None:
     try:
         await executor.run(_read_through, part)
     except OSError as error:
-        raise log.log_dir.fail(f"read of {log.name} failed", error) from error
+        raise log.failed("read", error) from error
 
 
 _WARM_BYTES = 1 << 20

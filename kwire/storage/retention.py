@@ -20,7 +20,7 @@ _LOADED_AT_ONCE = 64
 
 async def delete_old_segments(log: Log, now_ms: int) -> int:
     """See `Log.delete_old_segments`."""
-    log.log_dir.check_online()
+    log.check_usable()
     deleted = _delete(log, _before_start(log), "the log starts after it")
     if log.config.deleted:
         deleted += _delete(log, _beyond_size(log), "retention.bytes")
@@ -82,7 +82,7 @@ def _delete(log: Log, count: int, reason: str) -> int:
         log.advance_log_start(_end(log, doomed))
         truncating.remove_segments(log, doomed)
     except OSError as error:
-        raise log.log_dir.fail(f"deletion of segments of {log.name} failed", error) from error
+        raise log.failed("deletion of segments", error) from error
     return len(doomed)
 
 

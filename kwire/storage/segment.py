@@ -50,8 +50,12 @@ class _IndexLoad(ColdRead):
         indexes = segment.build_indexes(self._file) if self._rebuild else segment.load_indexes(self._file)
         self._loaded = indexes, segment.load_transactions()
 
+    @property
+    def stale(self) -> bool:
+        return self._version != self._segment.version
+
     def done(self) -> None:
-        if self._version == self._segment.version and self._loaded is not None:
+        if not self.stale and self._loaded is not None:
             self._segment.install(*self._loaded)
 
 
@@ -108,7 +112,7 @@ class Segment:
         """Of the segment that takes appends."""
         self.used = False
         self.version = 0
-        """Counts what makes a view of the content stale: truncations."""
+        """Counts what makes a view of the content stale: truncations and the removal."""
         self._file: File | None = None
         self._newest: TimestampOffset | None = None
         self._transactions: list[AbortedTransaction] | None = None

@@ -21,7 +21,7 @@ def truncate_to(log: Log, offset: int) -> bool:
     """See `Log.truncate_to`."""
     if offset < 0:
         raise ValueError(f"truncation to offset {offset}")
-    log.log_dir.check_online()
+    log.check_usable()
     if offset >= log.log_end_offset:
         # An epoch may have been assigned at the end without a record: the new leader's history decides about it.
         log.epochs.truncate_from_end(log.log_end_offset)
@@ -39,13 +39,13 @@ def truncate_to(log: Log, offset: int) -> bool:
         log.log_start_offset = min(offset, log.log_start_offset)
         replay(log.producer_state, log.segments, log.log_start_offset, offset, log.services.clock.wall_ms())
     except OSError as error:
-        raise log.log_dir.fail(f"truncation of {log.name} failed", error) from error
+        raise log.failed("truncation", error) from error
     return True
 
 
 def truncate_fully_and_start_at(log: Log, offset: int, log_start_offset: int | None) -> None:
     """See `Log.truncate_fully_and_start_at`."""
-    log.log_dir.check_online()
+    log.check_usable()
     logger.info("truncating %s fully, it starts again at %d", log.name, offset)
     try:
         log.version += 1
@@ -54,7 +54,7 @@ def truncate_fully_and_start_at(log: Log, offset: int, log_start_offset: int | N
         log.segments.remove(old)
         log.segments.add(log.new_segment(offset))
     except OSError as error:
-        raise log.log_dir.fail(f"truncation of {log.name} failed", error) from error
+        raise log.failed("truncation", error) from error
     _end_at(log, offset)
     log.epochs.clear()
     log.producer_state.truncate_fully_and_start_at(offset)
@@ -88,6 +88,7 @@ def remove_files(log: Log, segments: Iterable[Segment]) -> None:
     renamed = []
     for segment in segments:
         segment.forget_open()
+        segment.version += 1
         for path in segment.existing_files():
             files.rename(path, path + layout.DELETED)
             renamed.append(path + layout.DELETED)

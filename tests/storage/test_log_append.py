@@ -213,3 +213,27 @@ async def test_what_is_written_has_a_right_checksum():
     await append(log, "a", epoch=9)
     data = log.read(0, 1 << 20).slice.read()
     assert read_header(data).crc == read_header(batch(["a"])).crc
+
+
+async def test_a_flush_that_waited_does_not_bring_back_older_leader_epochs():
+    place = Place(flush_messages=1)
+    log = place.open()
+    await append(log, "a", epoch=1)
+    log.roll()  # its flush waits
+    await append(log, "b", epoch=2)
+    await place.services.chores.finish_due()
+    assert place.memory.read(f"/data/t-0/{layout.LEADER_EPOCHS}") == b"0\n2\n1 0\n2 1\n"
+    await log.close()
+    assert place.open().epochs.entries() == [(1, 0), (2, 1)]
+
+
+async def test_a_deleted_segment_does_not_keep_a_flush_from_the_others():
+    place = Place()
+    log = place.open()
+    for _ in range(3):
+        await append(log, "a")
+        log.roll()
+    place.memory.remove("/data/t-0/" + layout.segment_name(0, ".index"))
+    await log.flush()
+    place.memory.lose_power()
+    assert place.memory.file_size("/data/t-0/" + layout.segment_name(1, ".timeindex")) == 12

@@ -206,3 +206,26 @@ async def test_times_of_an_empty_log():
     log = Place().open()
     assert await log.max_timestamp_offset() is None
     assert await log.offset_for_timestamp(0) is None
+
+
+async def test_a_segment_removed_while_its_index_is_loaded():
+    log = await log_of(20, segment_bytes=300)
+    await log.close()
+    place = Place(log.services.files, segment_bytes=300, file_delete_delay_ms=0)
+    again = place.open(high_watermark=40)
+    run = place.services.executor.run
+
+    async def remove_amid(function, *arguments):
+        if len(again.segments) > 3:
+            again.advance_log_start(30)
+            place.services.executor.run = run
+            await again.delete_old_segments(T0)
+            await place.services.chores.finish_due()
+        return await run(function, *arguments)
+
+    place.services.executor.run = remove_amid
+    with pytest.raises(KafkaError) as gone:
+        await again.fetch(3, 1000)
+    assert gone.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert again.log_dir.online
+    assert all(int(name[:20]) >= again.segments.first.base_offset for name in place.names() if name[0] == "0")

@@ -11,7 +11,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage import layout
 from kwire.storage.log_dir import LogDirError
 
-from .support import CLUSTER, ROOT, T0, TOPIC_ID, ManualClock, append, config, idempotent, manager, read_all
+from .support import CLUSTER, ROOT, T0, TOPIC_ID, ManualClock, append, config, idempotent, manager, placed, read_all
 
 OTHER_ID = bytes(range(1, 17))
 
@@ -454,3 +454,32 @@ async def test_a_chore_that_fails_takes_its_dir_offline():
         await wait_all_tasks_blocked()
         assert done == ["work", "done"]
         nursery.cancel_scope.cancel()
+
+
+async def test_who_still_has_a_deleted_log_does_no_harm():
+    house = House()
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config(file_delete_delay_ms=0))
+    await append(log, "a")
+    log.roll()
+    await append(log, "b")
+    await managed.delete("t", 0)
+    house.clock.advance(1)
+    await managed.services.chores.finish_due()
+
+    async def reads():
+        return log.read(0, 100)
+
+    for use in (
+        lambda: append(log, "c"),
+        lambda: log.append_as_follower(placed(2, ["c"])),
+        reads,
+        lambda: log.fetch(0, 100),
+        lambda: log.offset_for_timestamp(T0),
+        lambda: log.delete_old_segments(T0),
+        log.flush,
+    ):
+        with pytest.raises(KafkaError) as refused:
+            await use()
+        assert refused.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert managed.dirs[0].online

@@ -2,7 +2,7 @@
 
     manager, survey, upkeep      all logs: loading, making, deleting, what is done at intervals
     log_dir, checkpoints, layout a log dir and its small files, the names of everything
-    log                          one partition: appends, offsets, rolling
+    log, received                one partition: appends, offsets, rolling; what a follower gets
     reading, timestamps          which bytes answer a fetch; which offset answers a time
     flushing, truncating, retention, recovery, swaps      the rest of a log's life, a file each
     segment, segments            one .log file with its indexes; a log's segments in order

@@ -21,14 +21,13 @@ from kwire.config.topic import LogConfig
 from kwire.ports.files import Buffer
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import read_end_txn_marker
-from kwire.protocol.records.errors import CorruptBatchError
-from kwire.protocol.records.header import LOG_OVERHEAD, NO_TIMESTAMP, BatchHeader, crc_matches, iter_batches
+from kwire.protocol.records.header import LOG_OVERHEAD, NO_TIMESTAMP, iter_batches
 from kwire.storage import flushing, layout, reading, retention, timestamps, truncating
 from kwire.storage.log_dir import LogDir
-from kwire.storage.offset_index import MAX_RELATIVE_OFFSET
 from kwire.storage.producer_entry import BatchMetadata
 from kwire.storage.producer_state import ProducerUpdate
 from kwire.storage.reading import LogRead
+from kwire.storage.received import Placed, UnexpectedAppendOffset, check_received, fitting
 from kwire.storage.record_walk import PendingWalk
 from kwire.storage.recovery import LoadedLog
 from kwire.storage.segment import Appended, Segment
@@ -38,6 +37,8 @@ from kwire.storage.timestamps import FoundOffset
 from kwire.storage.transaction_index import AbortedTransaction
 from kwire.storage.validated import Origin, ValidatedBatches
 from kwire.storage.validation import check, first_batch
+
+__all__ = ["AppendInfo", "FoundOffset", "Log", "LogRead", "UnexpectedAppendOffset"]
 
 
 class AppendInfo(NamedTuple):
@@ -51,23 +52,6 @@ class AppendInfo(NamedTuple):
     """ms where the topic is of LogAppendTime (or the batch a duplicate), else -1."""
     log_start_offset: int
     duplicate: bool = False
-
-
-class Placed(NamedTuple):
-    """A batch that has its offset, ready to be written."""
-
-    header: BatchHeader
-    base_offset: int
-    buffers: list[Buffer]
-
-
-class UnexpectedAppendOffset(KafkaError):
-    """A follower was given batches that begin before its log's end."""
-
-    def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
-        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
-        self.first_offset = first_offset
-        self.last_offset = last_offset
 
 
 class Log:
@@ -260,11 +244,11 @@ class Log:
         KAFKA_STORAGE_ERROR.
         """
         batches = [Placed(header, header.base_offset, [batch]) for header, batch in iter_batches(records)]
-        self._check_received(batches)
-        first_offset = self.log_end_offset
+        check_received(self, batches)
+        first_offset = batches[0].base_offset if batches else self.log_end_offset
         newest = NO_TIMESTAMP
         while batches:
-            group = self._fitting(batches)
+            group = fitting(self, batches)
             for header, base_offset, _ in group:
                 if header.leader_epoch >= 0:
                     self.epochs.assign(header.leader_epoch, base_offset)
@@ -273,36 +257,6 @@ class Log:
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             await self.flush()
         return AppendInfo(first_offset, self.log_end_offset - 1, newest, -1, self.log_start_offset)
-
-    def _check_received(self, batches: list[Placed]) -> None:
-        expected = self.log_end_offset
-        for header, base_offset, (batch,) in batches:
-            if base_offset < expected:
-                raise UnexpectedAppendOffset(
-                    f"Unexpected offset in append to {self.name}: {base_offset} is less than the next offset "
-                    f"{expected}. The log starts at {self.log_start_offset}",
-                    batches[0].base_offset,
-                    batches[-1].header.last_offset,
-                )
-            if not crc_matches(header, batch):
-                raise CorruptBatchError(
-                    ErrorCode.CORRUPT_MESSAGE, f"Record is corrupt in topic partition {self.name} at {base_offset}"
-                )
-            expected = header.next_offset
-
-    def _fitting(self, batches: list[Placed]) -> list[Placed]:
-        """As many of the batches as one segment takes: what is left of the active one, or a new one."""
-        first = batches[0].header
-        room = self.config.segment_bytes - self.segments.active.size
-        if first.size > room:
-            room = self.config.segment_bytes
-        count = 0
-        for header, _, _ in batches:
-            room -= header.size
-            if count and (room < 0 or header.last_offset - first.base_offset > MAX_RELATIVE_OFFSET):
-                break
-            count += 1
-        return batches[:count]
 
     def _append(
         self, batches: list[Placed], log_append_time: int, origin: Origin, transaction_version: int

@@ -178,7 +178,7 @@ async def test_a_follower_keeps_offsets_and_epochs():
     log = Place(segment_bytes=400).open()
     blob = placed(5, ["a", "b"], epoch=2) + placed(9, ["c"], epoch=2) + placed(10, ["d" * 300], epoch=4)
     info = await log.append_as_follower(blob + placed(11, ["cut off"])[:-1])
-    assert (info.last_offset, log.log_end_offset) == (10, 11)
+    assert (info.first_offset, info.last_offset, log.log_end_offset) == (5, 10, 11)
     assert read_all(log) == [(5, "a"), (6, "b"), (9, "c"), (10, "d" * 300)]
     assert log.epochs.entries() == [(2, 5), (4, 10)]
     assert [segment.base_offset for segment in log.segments] == [0, 10]

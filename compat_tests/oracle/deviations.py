@@ -68,6 +68,18 @@ _ALL = (
         lambda kafkas, kwires: kafkas == -1,
     ),
     Deviation(
+        "created when answered",
+        "A topic that Metadata creates is there in the answer, and where it can't be created the answer says so; "
+        "Apache Kafka says UNKNOWN_TOPIC_OR_PARTITION until it is there.",
+        r"Metadata v\d+ \((new|a name that collides)\) ",
+    ),
+    Deviation(
+        "topics without a name",
+        "A topic with an empty name, or with neither name nor id, fails Apache Kafka's whole answer with "
+        "UNKNOWN_SERVER_ERROR; kwire answers INVALID_TOPIC_EXCEPTION for that topic.",
+        r"(Metadata v1\d \(None, no id\)|DescribeTopicPartitions v0 \(''\))",
+    ),
+    Deviation(
         "no eligible leader replicas",
         "A new KRaft cluster has KIP-966 switched on, and to that end min.insync.replicas set for all brokers; kwire "
         "elects from the ISR only, and its min.insync.replicas is a default.",

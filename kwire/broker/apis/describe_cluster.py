@@ -26,12 +26,13 @@ _CONTROLLERS = 2
 
 
 async def handle(broker: Broker, context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
-    if request.endpoint_type != _BROKERS:
-        if request.endpoint_type == _CONTROLLERS:
-            return failed(request, KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "This endpoint is a broker's."))
-        return failed(
-            request, KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unknown endpoint type {request.endpoint_type}.")
+    if request.endpoint_type == _CONTROLLERS:
+        raise KafkaError(
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
         )
+    if request.endpoint_type != _BROKERS:
+        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     image, session = broker.store.image, context.session
     response = DescribeClusterResponse(cluster_id=image.cluster_id, controller_id=image.controller_id)
     for other, endpoint in live_brokers(image, session.listener):
@@ -53,6 +54,4 @@ async def handle(broker: Broker, context: RequestContext, request: DescribeClust
 
 
 def failed(request: DescribeClusterRequest, error: KafkaError) -> DescribeClusterResponse:
-    return DescribeClusterResponse(
-        error_code=error.code, error_message=error.message, endpoint_type=request.endpoint_type, cluster_id=""
-    )
+    return DescribeClusterResponse(error_code=error.code, error_message=error.message, cluster_id="")

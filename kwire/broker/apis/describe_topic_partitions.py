@@ -29,36 +29,40 @@ if TYPE_CHECKING:
 async def handle(
     broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
-    image, session = broker.store.image, context.session
-    names = sorted({topic.name for topic in request.topics} or image.topics)
-    first = 0
-    if request.cursor is not None:
-        if request.cursor.partition_index < 0:
+    image, session, cursor = broker.store.image, context.session, request.cursor
+    asked = {topic.name for topic in request.topics}
+    if cursor is not None:
+        if asked and cursor.topic_name not in asked:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's topic is not among those asked for.")
+        if cursor.partition_index < 0:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's partition index is negative.")
-        names = [name for name in names if name >= request.cursor.topic_name]
-        if names and names[0] == request.cursor.topic_name:
-            first = request.cursor.partition_index
-    room = max(min(request.response_partition_limit, broker.config["max.request.partition.size.limit"]), 1)
     response = DescribeTopicPartitionsResponse()
-    for name in names:
-        topic = image.topics.get(name)
+    refused = []
+    room = max(min(request.response_partition_limit, broker.config["max.request.partition.size.limit"]), 1)
+    for name in sorted(asked or image.topics):
+        if cursor is not None and name < cursor.topic_name:
+            continue
         if not session.allows(Operation.DESCRIBE, ResourceType.TOPIC, name):
-            if request.topics:
-                response.topics.append(_missing(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            if asked:
+                refused.append(_missing(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             continue
-        if topic is None:
-            response.topics.append(_missing(name, missing_topic_error(name)))
-            continue
-        if room <= 0:
+        if not room:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
+        topic = image.topics.get(name)
+        if topic is None:
+            told = _missing(name, missing_topic_error(name))
+            told.topic_authorized_operations = session.authorized_operations(ResourceType.TOPIC, name)
+            response.topics.append(told)
+            continue
+        first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         end = min(first + room, len(topic.partitions))
         response.topics.append(_topic(image, topic, range(first, end), session))
-        room -= max(end - first, 0)
         if end < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
-        first = 0
+        room -= max(end - first, 0)
+    response.topics += refused
     return response
 
 

@@ -6,6 +6,7 @@ v4 lets a client forbid creation, v7 brought leader epochs (KIP-320), v8 authori
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from kwire.broker.topic_state import is_live, leader_error, live_brokers, missing_topic_error, offline_replicas
@@ -16,7 +17,6 @@ from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.metadata import (
     MetadataRequest,
-    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -33,9 +33,10 @@ async def handle(broker: Broker, context: RequestContext, request: MetadataReque
     version, session = context.api_version, context.session
     _check(version, request)
     everything = request.topics is None or (version == 0 and not request.topics)
-    failures: dict[str, ErrorCode] = {}
-    if not everything:
-        failures = await _create_missing(broker, session, request)
+    # Each topic once; where any is asked for by id, Kafka looks at no names.
+    ids = dict.fromkeys(topic.topic_id for topic in request.topics or () if topic.topic_id != uuids.ZERO)
+    names = {} if ids else dict.fromkeys(topic.name or "" for topic in request.topics or ())
+    failures = await _create_missing(broker, session, request, names) if names else {}
     image = broker.store.image
     if everything:
         topics = [
@@ -44,7 +45,8 @@ async def handle(broker: Broker, context: RequestContext, request: MetadataReque
             if session.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
     else:
-        topics = [_asked(image, asked, failures, session, request, version) for asked in request.topics or ()]
+        topics = [_by_id(image, topic_id, session, request, version) for topic_id in ids]
+        topics += [_by_name(image, name, failures, session, request, version) for name in names]
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=other.id, host=endpoint.host, port=endpoint.port, rack=other.rack)
@@ -79,19 +81,18 @@ def _check(version: int, request: MetadataRequest) -> None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Topic IDs are not supported in requests for version 10-11.")
 
 
-async def _create_missing(broker: Broker, session: Session, request: MetadataRequest) -> dict[str, ErrorCode]:
-    """Creates the topics asked for by name that do not exist, if both sides allow it; returns what failed."""
+async def _create_missing(
+    broker: Broker, session: Session, request: MetadataRequest, names: Iterable[str]
+) -> dict[str, ErrorCode]:
+    """Creates the named topics that do not exist, if both sides allow it; returns what failed."""
     if not request.allow_auto_topic_creation or not broker.config["auto.create.topics.enable"]:
         return {}
     image = broker.store.image
-    missing = dict.fromkeys(
-        topic.name
-        for topic in request.topics or ()
-        if topic.name is not None
-        and topic.topic_id == uuids.ZERO
-        and topic.name not in image.topics
-        and session.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
-    )
+    missing = [
+        name
+        for name in names
+        if name not in image.topics and session.allows(Operation.DESCRIBE, ResourceType.TOPIC, name)
+    ]
     failures: dict[str, ErrorCode] = {}
     allowed = []
     for name in missing:
@@ -109,26 +110,34 @@ async def _create_missing(broker: Broker, session: Session, request: MetadataReq
     return failures
 
 
-def _asked(
+def _by_id(
+    image: MetadataImage, topic_id: bytes, session: Session, request: MetadataRequest, version: int
+) -> MetadataResponseTopic:
+    topic = image.topic_by_id(topic_id)
+    if topic is None or not session.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+        # A topic that may not be described is, by id, as unknown as one that does not exist.
+        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+    return _topic(image, topic, session, request, version)
+
+
+def _by_name(
     image: MetadataImage,
-    asked: MetadataRequestTopic,
-    failures: dict[str, ErrorCode],
+    name: str,
+    failures: Mapping[str, ErrorCode],
     session: Session,
     request: MetadataRequest,
     version: int,
 ) -> MetadataResponseTopic:
-    by_id = asked.topic_id != uuids.ZERO
-    topic = image.topic_by_id(asked.topic_id) if by_id else image.topics.get(asked.name or "")
-    if by_id and (topic is None or not session.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)):
-        # A topic that may not be described is, by id, as unknown as one that does not exist.
-        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=asked.topic_id)
-    name = topic.name if topic is not None else asked.name or ""
     if not session.allows(Operation.DESCRIBE, ResourceType.TOPIC, name):
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
-    if topic is None:
-        error = failures.get(name) or missing_topic_error(name)
-        return MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
-    return _topic(image, topic, session, request, version)
+    topic = image.topics.get(name)
+    if topic is not None:
+        return _topic(image, topic, session, request, version)
+    error = failures.get(name) or missing_topic_error(name)
+    told = MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
+    if request.include_topic_authorized_operations:
+        told.topic_authorized_operations = session.authorized_operations(ResourceType.TOPIC, name)
+    return told
 
 
 def _topic(

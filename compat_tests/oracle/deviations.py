@@ -80,6 +80,17 @@ _ALL = (
         r"(Metadata v1\d \(None, no id\)|DescribeTopicPartitions v0 \(''\))",
     ),
     Deviation(
+        "features to come",
+        "A config whose feature kwire does not have yet is refused with INVALID_CONFIG unless it has its default.",
+        r"CreateTopics v",
+    ),
+    Deviation(
+        "too many partitions at once",
+        "Apache Kafka's controller adds 10,000 partitions at most in one request, and answers UNKNOWN_SERVER_ERROR "
+        "beyond that; kwire answers POLICY_VIOLATION, as both do for CreateTopics.",
+        r"CreatePartitions v",
+    ),
+    Deviation(
         "no eligible leader replicas",
         "A new KRaft cluster has KIP-966 switched on, and to that end min.insync.replicas set for all brokers; kwire "
         "elects from the ISR only, and its min.insync.replicas is a default.",

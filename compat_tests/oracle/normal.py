@@ -17,22 +17,21 @@ from kwire.protocol.records.record import iter_records
 from kwire.protocol.schema import Struct
 
 KEYS = (
-    "topic",
-    "topic_name",
-    "name",
-    "resource_type",
-    "resource_name",
-    "topic_id",
-    "partition_index",
-    "partition",
-    "index",
-    "node_id",
-    "broker_id",
-    "api_key",
-    "key",
-    "log_dir",
+    ("resource_type", "resource_name"),
+    ("topic",),
+    ("topic_name",),
+    ("name",),
+    ("topic_id",),
+    ("partition_index",),
+    ("partition",),
+    ("index",),
+    ("node_id",),
+    ("broker_id",),
+    ("api_key",),
+    ("key",),
+    ("log_dir",),
 )
-"""What the items of a list are about, where they have such a field."""
+"""What the items of a list are about: the first of these fields that say something."""
 ORDERED = frozenset({"synonyms", "record_errors", "aborted_transactions", "active_producers"})
 """Lists whose order says something."""
 DAY_MS = 86_400_000
@@ -140,17 +139,24 @@ def _learn(value: Struct, names: Names) -> None:
 
 
 def _by_key(items: list[dict[str, Any]]) -> Any:
-    keys = [key for key in KEYS if key in items[0]]
-    if not keys:
-        return items
     found: dict[str, Any] = {}
     for item in items:
-        values = [str(item[key]) for key in keys if item[key] not in (None, "", uuids.ZERO)]
-        name = " ".join(values[:2])
+        name = _key(item)
+        if name is None:
+            return items
         group = found.setdefault(name, [])
         if not (group and _merged(group[-1], item)):
             group.append(item)
-    return {name: group[0] if len(group) == 1 else group for name, group in found.items()}
+    return {name: group[0] if len(group) == 1 else sorted(group, key=repr) for name, group in found.items()}
+
+
+def _key(item: dict[str, Any]) -> str | None:
+    """What tells the item from the others of its list; None where it has no such field."""
+    present = [fields for fields in KEYS if item.keys() >= set(fields)]
+    if not present:
+        return None
+    telling = (fields for fields in present if all(item[field] not in (None, "", uuids.ZERO) for field in fields))
+    return " ".join(str(item[field]) for field in next(telling, present[0]))
 
 
 def _merged(known: dict[str, Any], item: dict[str, Any]) -> bool:

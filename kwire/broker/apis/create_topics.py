@@ -46,7 +46,7 @@ async def handle(broker: Broker, context: RequestContext, request: CreateTopicsR
         else:
             response.topics.append(_failed(topic.name, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
     for result in await broker.controller.create_topics(asked, validate_only=request.validate_only):
-        response.topics.append(_told(broker, session, result, context.api_version, created=not request.validate_only))
+        response.topics.append(_told(broker, session, result, context.api_version))
     return response
 
 
@@ -58,14 +58,12 @@ def _failed(name: str, error: KafkaError) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 
-def _told(broker: Broker, session: Session, result: Result, version: int, *, created: bool) -> CreatableTopicResult:
+def _told(broker: Broker, session: Session, result: Result, version: int) -> CreatableTopicResult:
     if result.error is not None:
         return _failed(result.name or "", result.error)
     assert isinstance(result.change, TopicCreated)
     topic = result.change.topic
-    told = CreatableTopicResult(name=topic.name, error_message=None)
-    if created:
-        told.topic_id = topic.id
+    told = CreatableTopicResult(name=topic.name, topic_id=topic.id, error_message=None)
     if version < _TELLS_CONFIGS:
         return told
     if not session.allows(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
@@ -76,7 +74,7 @@ def _told(broker: Broker, session: Session, result: Result, version: int, *, cre
     told.configs = [
         CreatableTopicConfigs(
             name=row.name,
-            value=row.value,
+            value=result.change.configs.get(row.name, row.value),  # as the request has it
             read_only=row.read_only,
             config_source=row.source,
             is_sensitive=row.sensitive,

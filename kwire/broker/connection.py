@@ -57,9 +57,10 @@ class Connection:
         self._draining = False
         self._drained = trio.Event()
         self._stopping = False
-        self.busy = False
-        self.last_active = broker.clock.monotonic()
-        """When this connection last received or sent, on the broker's monotonic clock (seconds)."""
+        self._sending = False
+        self._sent = 0
+        self._busy = False
+        self._last_active = broker.clock.monotonic()
 
     async def run(self, spawn: Callable[..., None]) -> None:
         """Serves until the client goes, misbehaves, is idle for too long, or the broker stops. Raises nothing.
@@ -72,7 +73,7 @@ class Connection:
                 data = await stream.receive(min(max(frames.missing, _CHUNK), _LARGEST_CHUNK))
                 if not data:
                     break
-                self.busy = True
+                self._busy = True
                 for frame in frames.feed(data):
                     await self._handle(understand(self._broker, self._session, frame), spawn)
                 if frames.error is not None:
@@ -80,8 +81,8 @@ class Connection:
                 await self._flush()
                 if self._memory.limited:
                     await self._account()
-                self.last_active = self._broker.clock.monotonic()
-                self.busy = False
+                self._last_active = self._broker.clock.monotonic()
+                self._busy = False
             await self._until_drained()
         except StreamClosed:
             pass
@@ -110,6 +111,19 @@ class Connection:
         except StreamClosed:
             pass
 
+    def last_active(self, now: float) -> float:
+        """When something last happened here, by the broker's monotonic clock (seconds), at which it is `now`.
+
+        A request under way is something that happens; an answer of which the client takes nothing is not.
+        """
+        if self._sending:
+            if self._stream.sent != self._sent:
+                self._sent = self._stream.sent
+                self._last_active = now
+        elif self._busy:
+            return now
+        return self._last_active
+
     def stop(self) -> None:
         """Ends the connection after the answers that are due: what waits is answered with what there is."""
         self._stopping = True
@@ -118,7 +132,7 @@ class Connection:
         for item in self._pipeline:
             if isinstance(item, tuple):
                 item[1].hurry()
-        if not self.busy and not self._pipeline:
+        if not self._busy and not self._pipeline:
             self._stream.close()
 
     def close(self) -> None:
@@ -180,7 +194,14 @@ class Connection:
                 if len(self._pipeline) >= _MOST_PIPELINED:
                     await self._until_drained()
             else:
-                await self._stream.send(parts)
+                await self._send(parts)
+
+    async def _send(self, parts: Parts) -> None:
+        self._last_active = self._broker.clock.monotonic()
+        self._sent = self._stream.sent
+        self._sending = True
+        await self._stream.send(parts)
+        self._sending = False
 
     async def _until_drained(self) -> None:
         if self._draining:
@@ -193,7 +214,7 @@ class Connection:
             while pipeline:
                 item = pipeline[0]
                 parts = await self._settled(*item) if isinstance(item, tuple) else item
-                await self._stream.send(parts)
+                await self._send(parts)
                 pipeline.popleft()
         except StreamClosed:
             pass
@@ -203,5 +224,5 @@ class Connection:
                 self._stream.close()
             self._draining = False
             self._drained.set()
-            if self._stopping and not self.busy:
+            if self._stopping and not self._busy:
                 self._stream.close()

@@ -34,7 +34,8 @@ class Connections:
         self._most: int = config["max.connections"]
         self._most_per_host: int = config["max.connections.per.ip"]
         self._per_host_overrides = connection_overrides(config["max.connections.per.ip.overrides"])
-        self._max_idle = config["connections.max.idle.ms"] / 1000
+        max_idle: int = config["connections.max.idle.ms"]
+        self._max_idle = max_idle / 1000 if max_idle >= 0 else float("inf")
         self._freed.set()
 
     def __len__(self) -> int:
@@ -88,11 +89,10 @@ class Connections:
             now = self._clock.monotonic()
             oldest = now
             for connection in list(self._open):
-                if connection.busy:
-                    continue
-                if now - connection.last_active >= self._max_idle:
+                last_active = connection.last_active(now)
+                if now - last_active >= self._max_idle:
                     connection.close()
                 else:
-                    oldest = min(oldest, connection.last_active)
+                    oldest = min(oldest, last_active)
             # At most a tenth of the limit early or late, so that a limit lowered at run time acts soon enough.
             await trio.sleep(max(min(oldest + self._max_idle - now, self._max_idle), self._max_idle / 10, 0.01))

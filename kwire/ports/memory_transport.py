@@ -166,6 +166,7 @@ class MemoryStream:
     ) -> None:
         self.host = host
         self.peer_host, self.peer_port = peer
+        self.sent = 0
         self._network = network
         self._incoming = incoming
         self._outgoing = outgoing
@@ -204,7 +205,9 @@ class MemoryStream:
             if self._incoming.ended and self._network.passes(self.peer_host, self.host):
                 raise StreamClosed("the peer has closed")
             if pipe.size < pipe.limit:
-                data = data[pipe.put(data) :]
+                taken = pipe.put(data)
+                self.sent += taken
+                data = data[taken:]
             else:
                 await pipe.changed.wait()
 

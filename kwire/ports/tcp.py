@@ -70,6 +70,7 @@ class TcpStream:
 
     def __init__(self, sock: socket.socket, peer: tuple[str, int]) -> None:
         self.peer_host, self.peer_port = peer
+        self.sent = 0
         self._socket = sock
         self._torn = False
 
@@ -135,6 +136,7 @@ class TcpStream:
             except BlockingIOError:
                 await wait_writable(sock.fileno())
                 continue
+            self.sent += sent
             buffers = _rest(buffers, sent)
 
     async def _send_slice(self, part: FileSlice) -> None:
@@ -153,6 +155,7 @@ class TcpStream:
                 continue
             if sent == 0:
                 raise StreamClosed(f"{part.file.path} ends before byte {end}")
+            self.sent += sent
             position += sent
             if position < end:
                 await checkpoint()

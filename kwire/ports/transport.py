@@ -17,6 +17,8 @@ class Stream(Protocol):
 
     peer_host: str
     peer_port: int
+    sent: int
+    """Bytes that went out so far; grows during a send too, which tells a slow peer from one that takes nothing."""
 
     async def receive(self, max_bytes: int) -> bytes:
         """What has arrived, at least one byte, up to max_bytes; b"" at the end of the stream."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
@@ -30,6 +31,7 @@ class _Chore(NamedTuple):
     log_dir: LogDir
     work: Callable[[], None]
     done: Callable[[], None] | None
+    holding: trio.Lock | None
 
 
 class Chores:
@@ -46,11 +48,20 @@ class Chores:
         return len(self._queue)
 
     def later(
-        self, delay_ms: int, log_dir: LogDir, work: Callable[[], None], done: Callable[[], None] | None = None
+        self,
+        delay_ms: int,
+        log_dir: LogDir,
+        work: Callable[[], None],
+        done: Callable[[], None] | None = None,
+        *,
+        holding: trio.Lock | None = None,
     ) -> None:
-        """`work` will be run in a worker thread `delay_ms` from now, and then `done` on the event loop."""
+        """`work` will be run in a worker thread `delay_ms` from now, and then `done` on the event loop.
+
+        `holding`: a lock that is held meanwhile.
+        """
         due = self._clock.monotonic() + delay_ms / 1000
-        heappush(self._queue, _Chore(due, next(self._numbers), log_dir, work, done))
+        heappush(self._queue, _Chore(due, next(self._numbers), log_dir, work, done, holding))
         self._changed.set()
 
     async def run(self) -> None:
@@ -82,7 +93,8 @@ class Chores:
         if not chore.log_dir.online:
             return
         try:
-            await self._executor.run(chore.work)
+            async with chore.holding or nullcontext():
+                await self._executor.run(chore.work)
         except OSError as error:
             chore.log_dir.fail("background work failed", error)
         except Exception:

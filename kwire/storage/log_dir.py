@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 
+import trio
+
 from kwire.ports.files import FileLock, FileSystem
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -34,6 +36,9 @@ class LogDir:
         """The directory id of meta.properties, once `prepare` has run."""
         self.offline_reason: str | None = None
         self.on_offline: Callable[[LogDir], None] | None = None
+        self.writing = trio.Lock()
+        """Held from deciding what a checkpoint is to say until it says so: two writers would take each other's file
+        away, and the one with the older content might be the last."""
         self._lock: FileLock | None = None
         self._content: dict[str, Mapping[TopicPartition, int]] = {}
 

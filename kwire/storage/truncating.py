@@ -70,7 +70,12 @@ def _end_at(log: Log, offset: int) -> None:
         log.recovery_point = offset
         # What is appended now must not pass for flushed because of what was here before.
         log_dir, key = log.log_dir, (log.topic, log.partition)
-        log.services.chores.later(0, log_dir, lambda: log_dir.lower_checkpoint(layout.RECOVERY_POINTS, key, offset))
+        log.services.chores.later(
+            0,
+            log_dir,
+            lambda: log_dir.lower_checkpoint(layout.RECOVERY_POINTS, key, offset),
+            holding=log_dir.writing,
+        )
 
 
 def remove_segments(log: Log, segments: list[Segment]) -> None:

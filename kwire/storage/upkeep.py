@@ -125,23 +125,30 @@ class Upkeep:
             (layout.LOG_START_OFFSETS, _log_start_offsets),
             (layout.HIGH_WATERMARKS, _high_watermarks),
         ):
-            if log_dir.mentions(name, gone):
-                await self._write(log_dir, name, offsets)
+            await self._write(log_dir, name, offsets, gone)
 
     async def _write_all(self, name: str, offsets: Callable[[list[Log]], dict[TopicPartition, int]]) -> None:
         for log_dir in self._manager.online_dirs:
             await self._write(log_dir, name, offsets)
 
     async def _write(
-        self, log_dir: LogDir, name: str, offsets: Callable[[list[Log]], dict[TopicPartition, int]]
+        self,
+        log_dir: LogDir,
+        name: str,
+        offsets: Callable[[list[Log]], dict[TopicPartition, int]],
+        gone: TopicPartition | None = None,
     ) -> None:
-        content = offsets(self._manager.logs_in(log_dir))
-        if log_dir.says(name, content):
-            return
-        try:
-            await self._manager.services.executor.run(log_dir.write_checkpoint, name, content)
-        except OSError as error:
-            log_dir.fail(f"write of {name} failed", error)
+        """Writes a checkpoint if it does not say the same already; with `gone`, only if it speaks of that partition."""
+        async with log_dir.writing:
+            if not log_dir.online or (gone is not None and not log_dir.mentions(name, gone)):
+                return
+            content = offsets(self._manager.logs_in(log_dir))
+            if log_dir.says(name, content):
+                return
+            try:
+                await self._manager.services.executor.run(log_dir.write_checkpoint, name, content)
+            except OSError as error:
+                log_dir.fail(f"write of {name} failed", error)
 
 
 def _recovery_points(logs: list[Log]) -> dict[TopicPartition, int]:

@@ -91,10 +91,27 @@ _ALL = (
         r"CreatePartitions v",
     ),
     Deviation(
+        "defaults for one broker",
+        "kwire keeps its data in ./kwire-data, has no JMX to report metrics to, and lets a group begin at once where "
+        "Apache Kafka waits three seconds for more members.",
+        r"configs\.(log\.dir|metric\.reporters|group\.(streams\.)?initial\.rebalance\.delay\.ms)\.",
+    ),
+    Deviation(
+        "listeners are fixed",
+        "kwire's listeners change with a restart only.",
+        r"configs\.listener\.security\.protocol\.map\.read_only$",
+    ),
+    Deviation(
+        "no configs of groups",
+        "Apache Kafka tells the defaults of the configs of groups and of subscriptions to client metrics, and lets them "
+        "be set; kwire, where nothing would act on them, tells none and answers INVALID_REQUEST.",
+        r"results\.(16|32) name\.configs|AlterConfigs",
+    ),
+    Deviation(
         "no eligible leader replicas",
         "A new KRaft cluster has KIP-966 switched on, and to that end min.insync.replicas set for all brokers; kwire "
         "elects from the ISR only, and its min.insync.replicas is a default.",
-        r"min\.insync\.replicas\.config_source$",
+        r"min\.insync\.replicas(\.config_source|\.synonyms)?$|results\.4 \.configs$",
     ),
     Deviation(
         "no transactions",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -25,40 +26,62 @@ if TYPE_CHECKING:
 
 
 class ConfigResource(IntEnum):
-    """The resource types of the config APIs (Kafka's `ConfigResource.Type`) that kwire has."""
+    """The resource types of the config APIs (Kafka's `ConfigResource.Type`).
+
+    Client metrics subscriptions (KIP-714) and groups never have any configs here: nothing would act on them.
+    """
 
     TOPIC = 2
     BROKER = 4
     BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
 
 
 Decide = Callable[[Mapping[str, str], Mapping[str, ConfigKey]], Mapping[str, str]]
 """From what is set now, and the keys there are, to what shall be set; raises ConfigError or InvalidRequest."""
 
 
+_MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
+    "incompatible broker. See the broker logs for more details."
+)
+_BROKER_ID = re.compile(r"[+-]?[0-9]+")
+
+
 def resource_type(number: int) -> ConfigResource:
-    """Raises INVALID_REQUEST for a type that has no configs here."""
+    """Raises INVALID_REQUEST for a type that does not exist."""
     try:
         return ConfigResource(number)
     except ValueError:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type {number}.") from None
+        raise KafkaError(ErrorCode.INVALID_REQUEST, _MALFORMED) from None
 
 
 def check_allowed(session: Session, operation: Operation, kind: ConfigResource, name: str) -> None:
-    """Raises TOPIC_AUTHORIZATION_FAILED or CLUSTER_AUTHORIZATION_FAILED."""
+    """Raises TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED or CLUSTER_AUTHORIZATION_FAILED."""
     if kind is ConfigResource.TOPIC:
         if not session.allows(operation, ResourceType.TOPIC, name):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    elif kind is ConfigResource.GROUP:
+        if not session.allows(operation, ResourceType.GROUP, name):
+            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     elif not session.allows(operation, ResourceType.CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
 def check_broker_name(broker: Broker, name: str, *, default_too: bool) -> None:
     """Raises INVALID_REQUEST where `name` is not this broker's id (nor empty, which means all brokers)."""
-    if name == str(broker.id) or (default_too and not name):
-        return
-    expected = f"{broker.id} or empty string" if default_too else str(broker.id)
-    raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {expected}, but received {name}")
+    if not name:
+        if default_too:
+            return
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+    if not _BROKER_ID.fullmatch(name):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if int(name) != broker.id:
+        or_empty = " or empty string," if default_too else ""
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {broker.id}{or_empty} but received {name}"
+        )
 
 
 async def change_configs(
@@ -69,6 +92,9 @@ async def change_configs(
     check_allowed(session, Operation.ALTER_CONFIGS, kind, name)
     if kind is ConfigResource.BROKER_LOGGER:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker loggers are changed by IncrementalAlterConfigs only.")
+    if kind in (ConfigResource.CLIENT_METRICS, ConfigResource.GROUP):
+        what = "client metrics subscriptions" if kind is ConfigResource.CLIENT_METRICS else "configs of groups"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"This version of kwire has no {what}.")
 
     def decision(image: MetadataImage) -> tuple[None, Sequence[Change]]:
         if kind is ConfigResource.TOPIC:

@@ -14,6 +14,7 @@ from kwire.config.describe import (
     describe_topic,
 )
 from kwire.config.types import Type
+from kwire.metadata.names import check_name
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 async def handle(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     response = DescribeConfigsResponse()
+    for resource in request.resources:
+        resource_type(resource.resource_type)  # one that does not exist fails all of it
     for resource in request.resources:
         try:
             rows = _rows(broker, context, resource)
@@ -57,9 +60,15 @@ def _rows(broker: Broker, context: RequestContext, resource: DescribeConfigsReso
     check_allowed(context.session, Operation.DESCRIBE_CONFIGS, kind, name)
     image = broker.store.image
     if kind is ConfigResource.TOPIC:
+        check_name(name)
         if name not in image.topics:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
         return describe_topic(broker.config, image.config("topic", name), names)
+    if kind in (ConfigResource.CLIENT_METRICS, ConfigResource.GROUP):
+        if not name:
+            what = "Group name" if kind is ConfigResource.GROUP else "Client metrics subscription name"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{what} must not be empty")
+        return []
     check_broker_name(broker, name, default_too=kind is ConfigResource.BROKER)
     if kind is ConfigResource.BROKER_LOGGER:
         return [
@@ -71,7 +80,7 @@ def _rows(broker: Broker, context: RequestContext, resource: DescribeConfigsReso
 
 
 def _logger_row(logger: str, level: str) -> ConfigRow:
-    return ConfigRow(logger, level, ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG, False, False, Type.STRING, None, ())
+    return ConfigRow(logger, level, ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG, False, False, Type.UNKNOWN, "", ())
 
 
 def _told(row: ConfigRow, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
@@ -82,7 +91,7 @@ def _told(row: ConfigRow, request: DescribeConfigsRequest) -> DescribeConfigsRes
         config_source=row.source,
         is_sensitive=row.sensitive,
         config_type=row.type,
-        documentation=row.documentation if request.include_documentation else None,
+        documentation=row.documentation if request.include_documentation or not row.documentation else None,
     )
     if request.include_synonyms:
         told.synonyms = [

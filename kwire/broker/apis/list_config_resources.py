@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
 
-_CLIENT_METRICS = 16
-_GROUP = 32
-
 
 async def handle(
     broker: Broker, context: RequestContext, request: ListConfigResourcesRequest
@@ -33,8 +30,8 @@ async def handle(
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if context.api_version == 0:
         return ListConfigResourcesResponse()
-    wanted = set(request.resource_types) or {*ConfigResource, _CLIENT_METRICS, _GROUP}
-    unknown = wanted - {*ConfigResource, _CLIENT_METRICS, _GROUP}
+    wanted = set(request.resource_types) or {*ConfigResource}
+    unknown = wanted - {*ConfigResource}
     if unknown:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource types {sorted(unknown)}.")
     image = broker.store.image
@@ -48,7 +45,7 @@ async def handle(
             ListedResource(resource_name=name, resource_type=kind)
             for kind in ConfigResource
             if kind in wanted
-            for name in names[kind]
+            for name in names.get(kind, ())
         ]
     )
 

@@ -8,6 +8,7 @@ Spark at the same time, which Spark's own resolver is not.
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -48,5 +49,9 @@ def environment() -> dict[str, str]:
 
 def submit_command(script: Path, *arguments: str) -> list[str]:
     """The command line that hands a program to the `spark-submit` of this Python's PySpark."""
+    package = importlib.util.find_spec("pyspark")
+    assert package is not None
+    assert package.origin is not None
+    program = Path(package.origin).parent / "bin" / "spark-submit"
     options = [word for key, value in settings().items() for word in ("--conf", f"{key}={value}")]
-    return [str(Path(sys.executable).with_name("spark-submit")), *options, str(script), *arguments]
+    return [str(program), *options, str(script), *arguments]

@@ -1,4 +1,4 @@
-"""Tests that share a JVM say so to pytest-xdist, which must listen: each worker would start one of its own otherwise."""
+"""Tests that share a JVM say so to pytest-xdist, which must listen: otherwise each worker would start its own."""
 
 from __future__ import annotations
 

@@ -83,6 +83,7 @@ class Names:
             return f"<its {field}>"
         for theirs, name in self._texts.items():
             value = value.replace(theirs, name)
+        value = value.removeprefix("requirement failed: ")  # Scala's, not Kafka's
         value = _ENDLESSLY_LONG_AGO.sub("<never>", value)
         return _TIMES.sub(lambda found: "<time>" if self._is_recent(int(found[0])) else found[0], value)
 

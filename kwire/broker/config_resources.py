@@ -17,6 +17,7 @@ from kwire.config.topic import validate_topic_configs
 from kwire.config.topic_keys import TOPIC_KEYS
 from kwire.metadata.changes import Change, ConfigsChanged
 from kwire.metadata.image import MetadataImage
+from kwire.metadata.names import check_name
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.authorizer import Operation, ResourceType
 
@@ -42,19 +43,12 @@ Decide = Callable[[Mapping[str, str], Mapping[str, ConfigKey]], Mapping[str, str
 """From what is set now, and the keys there are, to what shall be set; raises ConfigError or InvalidRequest."""
 
 
-_MALFORMED = (
-    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
-    "incompatible broker. See the broker logs for more details."
-)
 _BROKER_ID = re.compile(r"[+-]?[0-9]+")
 
 
-def resource_type(number: int) -> ConfigResource:
-    """Raises INVALID_REQUEST for a type that does not exist."""
-    try:
-        return ConfigResource(number)
-    except ValueError:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, _MALFORMED) from None
+def broker_number(name: str) -> int | None:
+    """The broker that a resource's name means; None where it is no number."""
+    return int(name) if _BROKER_ID.fullmatch(name) else None
 
 
 def check_allowed(session: Session, operation: Operation, kind: ConfigResource, name: str) -> None:
@@ -69,35 +63,24 @@ def check_allowed(session: Session, operation: Operation, kind: ConfigResource, 
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
-def check_broker_name(broker: Broker, name: str, *, default_too: bool) -> None:
-    """Raises INVALID_REQUEST where `name` is not this broker's id (nor empty, which means all brokers)."""
-    if not name:
-        if default_too:
-            return
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-    if not _BROKER_ID.fullmatch(name):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-    if int(name) != broker.id:
-        or_empty = " or empty string," if default_too else ""
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {broker.id}{or_empty} but received {name}"
-        )
-
-
 async def change_configs(
     broker: Broker, session: Session, number: int, name: str, decide: Decide, *, validate_only: bool
 ) -> None:
     """Changes one resource's configs, or only checks that it could. Raises KafkaError."""
-    kind = resource_type(number)
+    if number not in ConfigResource._value2member_map_ or number == ConfigResource.BROKER_LOGGER:
+        # Loggers are changed incrementally only.
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {number}")
+    kind = ConfigResource(number)
     check_allowed(session, Operation.ALTER_CONFIGS, kind, name)
-    if kind is ConfigResource.BROKER_LOGGER:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker loggers are changed by IncrementalAlterConfigs only.")
     if kind in (ConfigResource.CLIENT_METRICS, ConfigResource.GROUP):
         what = "client metrics subscriptions" if kind is ConfigResource.CLIENT_METRICS else "configs of groups"
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"This version of kwire has no {what}.")
 
     def decision(image: MetadataImage) -> tuple[None, Sequence[Change]]:
         if kind is ConfigResource.TOPIC:
+            if not name:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+            check_name(name)
             if name not in image.topics:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
             current = image.config("topic", name)
@@ -105,7 +88,8 @@ async def change_configs(
             validate_topic_configs(wanted)
             store_kind = "topic"
         else:
-            check_broker_name(broker, name, default_too=True)
+            if name:
+                _check_node(broker, name, f"Unexpected broker id, expected {broker.id}, but received {name}")
             current = image.config("broker", name)
             wanted = decide(current, BROKER_KEYS)
             validate_dynamic(broker.config, wanted, per_broker=bool(name))
@@ -133,7 +117,7 @@ async def change_incrementally(
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
     if number == ConfigResource.BROKER_LOGGER:
         check_allowed(session, Operation.ALTER_CONFIGS, ConfigResource.BROKER_LOGGER, name)
-        check_broker_name(broker, name, default_too=False)
+        _check_node(broker, name, f"Unexpected node id. Expected {broker.id}, but received {name}")
         _change_loggers(alterations, validate_only=validate_only)
         return
 
@@ -143,18 +127,29 @@ async def change_incrementally(
     await change_configs(broker, session, number, name, decide, validate_only=validate_only)
 
 
+def _check_node(broker: Broker, name: str, unexpected: str) -> None:
+    """Raises INVALID_REQUEST, with that text, where the name does not mean this broker."""
+    number = broker_number(name)
+    if number is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    if number != broker.id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, unexpected)
+
+
 def _change_loggers(alterations: Sequence[Alteration], *, validate_only: bool) -> None:
     """Levels live as long as the process, as in Kafka (KIP-412)."""
     for name, op, value in alterations:
         if op not in (Op.SET, Op.DELETE):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{Op(op).name} operation is not allowed for the {name} logger")
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"{Op(op).name} operation is not allowed for the BROKER_LOGGER resource"
+            )
         if name not in loggers.levels():
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
         if op == Op.SET and value not in loggers.LEVELS:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
                 f"Cannot set the log level of {name} to {value} as it is not a supported log level. "
-                f"Valid log levels are {', '.join(loggers.LEVELS)}",
+                f"Valid log levels are {', '.join(sorted(loggers.LEVELS))}",
             )
         if op == Op.DELETE and name == loggers.ROOT:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Removing the log level of the {name} logger is not allowed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kwire.broker import loggers
-from kwire.broker.config_resources import ConfigResource, check_allowed, check_broker_name, resource_type
+from kwire.broker.config_resources import ConfigResource, broker_number, check_allowed
 from kwire.config.describe import (
     ConfigRow,
     ConfigSource,
@@ -30,11 +30,18 @@ if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
 
+_MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
+    "incompatible broker. See the broker logs for more details."
+)
+"""What Apache Kafka says of every INVALID_REQUEST that has no text of its own."""
+
 
 async def handle(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     response = DescribeConfigsResponse()
     for resource in request.resources:
-        resource_type(resource.resource_type)  # one that does not exist fails all of it
+        if resource.resource_type not in ConfigResource._value2member_map_:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, _MALFORMED)
     for resource in request.resources:
         try:
             rows = _rows(broker, context, resource)
@@ -56,7 +63,7 @@ def failed(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfig
 
 
 def _rows(broker: Broker, context: RequestContext, resource: DescribeConfigsResource) -> list[ConfigRow]:
-    kind, name, names = resource_type(resource.resource_type), resource.resource_name, resource.configuration_keys
+    kind, name, names = ConfigResource(resource.resource_type), resource.resource_name, resource.configuration_keys
     check_allowed(context.session, Operation.DESCRIBE_CONFIGS, kind, name)
     image = broker.store.image
     if kind is ConfigResource.TOPIC:
@@ -69,7 +76,7 @@ def _rows(broker: Broker, context: RequestContext, resource: DescribeConfigsReso
             what = "Group name" if kind is ConfigResource.GROUP else "Client metrics subscription name"
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"{what} must not be empty")
         return []
-    check_broker_name(broker, name, default_too=kind is ConfigResource.BROKER)
+    _check_broker(broker, name, default_too=kind is ConfigResource.BROKER)
     if kind is ConfigResource.BROKER_LOGGER:
         return [
             _logger_row(logger, level) for logger, level in loggers.levels().items() if not names or logger in names
@@ -77,6 +84,22 @@ def _rows(broker: Broker, context: RequestContext, resource: DescribeConfigsReso
     if not name:
         return describe_broker_defaults(image.config("broker", ""), names)
     return describe_broker(broker.config, names)
+
+
+def _check_broker(broker: Broker, name: str, *, default_too: bool) -> None:
+    """Raises INVALID_REQUEST where `name` is not this broker's id (nor empty, which means all brokers)."""
+    if not name:
+        if default_too:
+            return
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+    number = broker_number(name)
+    if number is None:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if number != broker.id:
+        or_empty = " or empty string," if default_too else ""
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {broker.id}{or_empty} but received {name}"
+        )
 
 
 def _logger_row(logger: str, level: str) -> ConfigRow:

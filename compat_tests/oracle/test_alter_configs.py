@@ -1,0 +1,325 @@
+"""AlterConfigs and IncrementalAlterConfigs: each operation, and everything that is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from compat_tests.oracle.sides import Both, Side
+from compat_tests.oracle.test_describe_configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, ME, TOPIC, describe
+from compat_tests.oracle.test_topics import CONFIGS, FEATURES_TO_COME
+from kwire.protocol.errors import ErrorCode
+from kwire.protocol.messages import alter_configs, incremental_alter_configs
+from kwire.protocol.messages.alter_configs import AlterConfigsRequest
+from kwire.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+
+pytestmark = pytest.mark.xdist_group("oracle")
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+Changes = Sequence[tuple[int, str, str | None]]
+
+
+def change(*resources: tuple[int, str, Changes], validate_only: bool = False) -> IncrementalAlterConfigsRequest:
+    """Of resources: (type, name, [(operation, key, value)])."""
+    return IncrementalAlterConfigsRequest(
+        resources=[
+            incremental_alter_configs.AlterConfigsResource(
+                resource_type=kind,
+                resource_name=name,
+                configs=[
+                    incremental_alter_configs.AlterableConfig(name=key, config_operation=operation, value=value)
+                    for operation, key, value in changes
+                ],
+            )
+            for kind, name, changes in resources
+        ],
+        validate_only=validate_only,
+    )
+
+
+def replace(
+    *resources: tuple[int, str, Sequence[tuple[str, str | None]]], validate_only: bool = False
+) -> AlterConfigsRequest:
+    """Of resources: (type, name, [(key, value)])."""
+    return AlterConfigsRequest(
+        resources=[
+            alter_configs.AlterConfigsResource(
+                resource_type=kind,
+                resource_name=name,
+                configs=[alter_configs.AlterableConfig(name=key, value=value) for key, value in configs],
+            )
+            for kind, name, configs in resources
+        ],
+        validate_only=validate_only,
+    )
+
+
+def shows(side: Side, kind: int, name: str, key: str, value: str | None) -> None:
+    """Records what a key has become; waits for it to be `value`."""
+
+    def done(response: object) -> bool:
+        configs = response.results[0].configs  # type: ignore[attr-defined]
+        return (configs[0].value if configs else None) == value
+
+    side.ask(describe(kind, name, [key], synonyms=True), until=done, note=f"{key} is {value}")
+
+
+def test_changing_a_topic(both: Both) -> None:
+    def scenario(side: Side) -> None:
+        topic = side.topic(retention_ms="5")
+        steps: list[tuple[Changes, str, str | None]] = [
+            ([(SET, "flush.ms", "1000")], "flush.ms", "1000"),
+            ([(SET, "flush.ms", "2000"), (DELETE, "retention.ms", None)], "flush.ms", "2000"),
+            ([(DELETE, "flush.ms", None)], "flush.ms", str(2**63 - 1)),
+            ([(DELETE, "flush.ms", "ignored")], "flush.ms", str(2**63 - 1)),
+            ([(APPEND, "cleanup.policy", "compact")], "cleanup.policy", "delete,compact"),
+            ([(APPEND, "cleanup.policy", "compact")], "cleanup.policy", "delete,compact"),
+            ([(SUBTRACT, "cleanup.policy", "delete")], "cleanup.policy", "compact"),
+            ([(SUBTRACT, "cleanup.policy", "delete")], "cleanup.policy", "compact"),
+            ([(SET, "cleanup.policy", "delete, compact")], "cleanup.policy", "delete,compact"),
+            ([(DELETE, "cleanup.policy", None)], "cleanup.policy", "delete"),
+            ([(SET, "retention.ms", " 7 ")], "retention.ms", "7"),
+        ]
+        for changes, key, value in steps:
+            side.ask(change((TOPIC, topic, changes), validate_only=True), note=f"validate {changes}")
+            side.ask(change((TOPIC, topic, changes)), note=f"{changes}")
+            shows(side, TOPIC, topic, key, value)
+
+    both.agree(scenario)
+
+
+def test_replacing_a_topics_configs(both: Both) -> None:
+    def scenario(side: Side) -> None:
+        for version in range(3):
+            topic = side.topic(f"v{version}", retention_ms="5", flush_ms="5")
+            side.ask(replace((TOPIC, topic, [("flush.ms", "7")]), validate_only=True), version, note="validate")
+            shows(side, TOPIC, topic, "retention.ms", "5")
+            side.ask(replace((TOPIC, topic, [("flush.ms", "7")])), version)
+            shows(side, TOPIC, topic, "flush.ms", "7")
+            shows(side, TOPIC, topic, "retention.ms", "-1")
+            side.ask(replace((TOPIC, topic, [])), version, note="nothing")
+            shows(side, TOPIC, topic, "flush.ms", str(2**63 - 1))
+
+    both.agree(scenario)
+
+
+def test_values_that_a_topic_does_not_take(both: Both) -> None:
+    def scenario(side: Side) -> None:
+        topic = side.topic()
+        for configs in CONFIGS:
+            changes = [(SET, key, value) for key, value in configs]
+            for version in (0, 1):
+                side.ask(change((TOPIC, topic, changes), validate_only=True), version, note=f"{configs}")
+            side.ask(replace((TOPIC, topic, configs), validate_only=True), note=f"{configs}")
+
+    both.agree(scenario)
+
+
+def test_features_to_come(both: Both) -> None:
+    def scenario(side: Side) -> None:
+        topic = side.topic()
+        for configs in FEATURES_TO_COME:
+            changes = [(SET, key, value) for key, value in configs]
+            side.ask(change((TOPIC, topic, changes), validate_only=True), note=f"{configs}")
+
+    both.agree(scenario, "features to come")
+
+
+def test_operations(both: Both) -> None:
+    def scenario(side: Side) -> None:
+        topic = side.topic()
+        cases: list[Changes] = [
+            [(SET, "flush.ms", None)],
+            [(SET, "flush.ms", None), (SET, "retention.ms", None)],
+            [(APPEND, "cleanup.policy", None)],
+            [(SUBTRACT, "cleanup.policy", None)],
+            [(APPEND, "flush.ms", "1")],
+            [(SUBTRACT, "flush.ms", "1")],
+            [(APPEND, "compression.type", "lz4")],
+            [(APPEND, "no.such.key", "1")],
+            [(DELETE, "no.such.key", None)],
+            [(SET, "no.such.key", "1")],
+            [(SET, "flush.ms", "1"), (SET, "flush.ms", "2")],
+            [(SET, "flush.ms", "1"), (DELETE, "flush.ms", None)],
+            [(SET, "flush.ms", "1"), (SET, "no.such.key", "2")],
+            [(SET, "flush.ms", "abc"), (SET, "retention.ms", "abc")],
+            [(SUBTRACT, "cleanup.policy", "delete")],
+            [(APPEND, "cleanup.policy", "nonsense")],
+            [(APPEND, "cleanup.policy", "")],
+            [(SUBTRACT, "cleanup.policy", "")],
+            [(APPEND, "leader.replication.throttled.replicas", "nonsense")],
+            [(SET, "", "1")],
+            [(SET, "flush.ms", "")],
+            [],
+        ]
+        for version in (0, 1):
+            for changes in cases:
+                side.ask(change((TOPIC, topic, changes), validate_only=True), version, note=f"{changes}")
+
+    both.agree(scenario)
+
+
+def test_what_breaks_apache_kafka(both: Both) -> None:
+    """An unknown operation and a resource named twice, of kwire alone."""
+    side = Side(both.kwire, eventual=False, prefix="breaking", now_ms=0)
+    topic = side.topic()
+    for operation in (4, -1, 127):
+        response = side.call(change((TOPIC, topic, [(operation, "flush.ms", "1")])))
+        assert response.responses[0].error_code == ErrorCode.INVALID_REQUEST
+    response = side.call(replace((TOPIC, topic, [("flush.ms", "1")]), (TOPIC, topic, [("flush.ms", "1")])))
+    assert [each.error_code for each in response.responses] == [ErrorCode.INVALID_REQUEST] * 2
+    side.close()
+
+
+def test_resources(both: Both) -> None:
+    def scenario(side: Side) -> None:
+        topic = side.topic()
+        for version in (0, 1):
+            for name in (side.name("absent"), "", ".", "bad name", "a" * 250, "__cluster_metadata"):
+                changes = [(SET, "flush.ms", "1")]
+                side.ask(change((TOPIC, name, changes)), version, note=f"{name[:20]!r}")
+                side.ask(replace((TOPIC, name, [("flush.ms", "1")])), version, note=f"{name[:20]!r}")
+                side.ask(replace((TOPIC, name, [])), version, note=f"{name[:20]!r}, nothing")
+            for kind in (0, 1, 3, 5, 6, 64, 127, -1):
+                side.ask(change((kind, "name", [(SET, "a", "1")])), version, note=f"type {kind}")
+                side.ask(replace((kind, "name", [("a", "1")])), version, note=f"type {kind}")
+            twice = (TOPIC, topic, [(SET, "flush.ms", "1")])
+            side.ask(change(twice, twice, validate_only=True), version, note="twice")
+            side.ask(
+                change(twice, (TOPIC, side.name("absent"), [(SET, "flush.ms", "1")]), validate_only=True),
+                version,
+                note="a good and a bad one",
+            )
+            side.ask(change(), version, note="none")
+            side.ask(replace(), version, note="none")
+
+    both.agree(scenario)
+
+
+def test_groups_and_client_metrics(both: Both) -> None:
+    def scenario(side: Side) -> None:
+        for kind, key, value in (
+            (CLIENT_METRICS, "interval.ms", "1000"),
+            (GROUP, "consumer.session.timeout.ms", "50000"),
+        ):
+            side.ask(change((kind, "name", [(SET, key, value)]), validate_only=True), note=f"type {kind}")
+            side.ask(replace((kind, "name", [(key, value)]), validate_only=True), note=f"type {kind}")
+
+    both.agree(scenario, "no configs of groups")
+
+
+BROKER_CHANGES: list[Changes] = [
+    [(SET, "log.retention.ms", "5000")],
+    [(SET, "log.retention.ms", "abc")],
+    [(SET, "log.retention.ms", "")],
+    [(SET, "log.retention.ms", "0")],
+    [(SET, "log.retention.hours", "1")],
+    [(SET, "log.retention.minutes", "1")],
+    [(DELETE, "log.retention.ms", None)],
+    [(SET, "retention.ms", "5000")],
+    [(SET, "no.such.key", "1")],
+    [(SET, "node.id", "7")],
+    [(SET, "num.partitions", "7")],
+    [(SET, "log.dirs", "/tmp")],
+    [(SET, "auto.create.topics.enable", "false")],
+    [(DELETE, "num.partitions", None)],
+    [(APPEND, "num.partitions", "7")],
+    [(SET, "compression.type", "lz4")],
+    [(SET, "compression.type", "nonsense")],
+    [(APPEND, "compression.type", "lz4")],
+    [(APPEND, "log.cleanup.policy", "compact")],
+    [(SUBTRACT, "log.cleanup.policy", "compact")],
+    [(APPEND, "log.cleanup.policy", "nonsense")],
+    [(SET, "log.cleanup.policy", "")],
+    [(SET, "message.max.bytes", "-1")],
+    [(SET, "message.max.bytes", "5000")],
+    [(SET, "min.insync.replicas", "0")],
+    [(SET, "max.connections", "1000")],
+    [(SET, "max.connections", "-1")],
+    [(SET, "max.connections.per.ip", "1000")],
+    [(SET, "num.io.threads", "9")],
+    [(SET, "num.io.threads", "0")],
+    [(SET, "num.io.threads", "1000")],
+    [(SET, "background.threads", "11")],
+    [(SET, "log.segment.bytes", "100")],
+    [(SET, "log.segment.bytes", "1048576")],
+    [(SET, "log.roll.ms", "0")],
+    [(SET, "log.message.timestamp.type", "LogAppendTime")],
+    [(SET, "log.message.timestamp.type", "nonsense")],
+    [(SET, "log.preallocate", "maybe")],
+    [(SET, "log.flush.interval.ms", "1000")],
+    [(SET, "log.retention.ms", "5000"), (SET, "num.partitions", "7")],
+    [(SET, "log.retention.ms", "5000"), (SET, "log.retention.ms", "6000")],
+    [(SET, "log.retention.ms", None)],
+    [(7, "log.retention.ms", "5000")],
+    [(SET, "", "1")],
+    [],
+]
+
+
+def test_what_a_broker_takes(both: Both) -> None:
+    def scenario(side: Side) -> None:
+        for name in (ME, ""):
+            for changes in BROKER_CHANGES:
+                side.ask(change((BROKER, name, changes), validate_only=True), note=f"{name!r}: {changes}")
+                if all(operation == SET for operation, _, _ in changes):
+                    configs = [(key, value) for _, key, value in changes]
+                    if not name and "min.insync.replicas" not in dict(configs):
+                        configs.append(("min.insync.replicas", "1"))  # which Apache Kafka does not let go (KIP-966)
+                    side.ask(replace((BROKER, name, configs), validate_only=True), note=f"{name!r}: {configs}")
+        for name in ("2", "-1", "abc", "01", " 1"):
+            for changes in BROKER_CHANGES[:2]:
+                side.ask(change((BROKER, name, changes), validate_only=True), note=f"{name!r}: {changes}")
+                configs = [(key, value) for _, key, value in changes]
+                side.ask(replace((BROKER, name, configs), validate_only=True), note=f"{name!r}: {configs}")
+
+    both.agree(scenario, "no threads to tune")
+
+
+def test_changing_the_broker(both: Both) -> None:
+    """Also what a topic shows that has the broker's value."""
+
+    def scenario(side: Side) -> None:
+        topic = side.topic()
+
+        def ask(name: str, operation: int, value: str | None, result: str) -> None:
+            side.ask(change((BROKER, name, [(operation, "log.flush.interval.ms", value)])), note=f"{name!r} {value}")
+            shows(side, BROKER, ME, "log.flush.interval.ms", result)
+            shows(side, TOPIC, topic, "flush.ms", result)
+            side.ask(describe(BROKER, "", ["log.flush.interval.ms"], synonyms=True))
+
+        ask("", SET, "5000", "5000")
+        ask(ME, SET, "6000", "6000")
+        ask("", SET, "7000", "6000")
+        ask(ME, DELETE, None, "7000")
+        side.ask(change((BROKER, "", [(DELETE, "log.flush.interval.ms", None)])), note="the default again")
+        shows(side, BROKER, ME, "log.flush.interval.ms", None)
+
+    both.agree(scenario)
+
+
+def test_loggers(both: Both) -> None:
+    def scenario(side: Side) -> None:
+        cases: list[Changes] = [
+            [(SET, "root", "INFO")],
+            [(SET, "root", "info")],
+            [(SET, "root", "LOUD")],
+            [(SET, "root", None)],
+            [(SET, "no.such.logger", "INFO")],
+            [(DELETE, "root", None)],
+            [(DELETE, "no.such.logger", None)],
+            [(APPEND, "root", "INFO")],
+            [(SUBTRACT, "root", "INFO")],
+            [(SET, "root", "INFO"), (SET, "root", "WARN")],
+            [],
+        ]
+        for version in (0, 1):
+            for name in (ME, "2", "", "abc"):
+                for changes in cases:
+                    request = change((BROKER_LOGGER, name, changes), validate_only=True)
+                    side.ask(request, version, note=f"{name!r}: {changes}")
+        side.ask(replace((BROKER_LOGGER, ME, [("root", "INFO")])), note="all loggers")
+
+    both.agree(scenario)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import resource
 import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 
 import trio
 
@@ -33,6 +35,7 @@ def run(config: BrokerConfig, log_level: str = "warning") -> int:
     noted: list[int] = []
     for number in _STOP_SIGNALS:
         signal.signal(number, lambda received, frame: noted.append(received))
+    _raise_descriptor_limit()
     failures: list[BaseException] = []
     try:
         trio.run(_serve, config, _ports(config), noted)
@@ -41,6 +44,13 @@ def run(config: BrokerConfig, log_level: str = "warning") -> int:
     for failure in failures:
         print(f"kwire: {failure}", file=sys.stderr)
     return 1 if failures else 0
+
+
+def _raise_descriptor_limit() -> None:
+    """Takes as many descriptors as the system allows: many have a low limit that a program is expected to raise."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:

@@ -117,12 +117,14 @@ class ReplicaManager:
         When it returns, the store has no newer image: whoever subscribes `apply` now misses nothing.
         """
         self._logs.on_offline = self._dir_failed
-        for log in list(self._logs.logs.values()):
+        strays = []
+        for log in self._logs.logs.values():
             topic = image.topics.get(log.topic)
             here = topic is not None and log.topic_id in (None, topic.id) and log.partition < len(topic.partitions)
             if topic is None or not here or self.broker_id not in topic.partitions[log.partition].replicas:
                 logger.warning("%s is not known to the cluster any more: its log is set aside", log.name)
-                await self._logs.set_aside(log.topic, log.partition)
+                strays.append((log.topic, log.partition))
+        await self._logs.set_aside(strays)
         await self._apply(MetadataImage(), image, starting=True)
         while self._store.image is not self._image:  # others committed meanwhile
             await self._apply(self._image, self._store.image, starting=False)
@@ -142,6 +144,7 @@ class ReplicaManager:
 
     async def _depart(self, old: MetadataImage, new: MetadataImage) -> None:
         """Ends the partitions that are deleted, and those that moved to other brokers."""
+        gone = []
         for name, before in old.topics.items():
             after = new.topics.get(name)
             if after is before:
@@ -153,17 +156,16 @@ class ReplicaManager:
                     after is not None and after.id == before.id and self.broker_id in after.partitions[index].replicas
                 )
                 if not stays:
-                    await self._end(name, index)
-
-    async def _end(self, topic: str, index: int) -> None:
-        partition = self.partitions.pop((topic, index), None)
-        if partition is not None:
-            self._fetchers.leave(partition)
-            await partition.retire()
+                    gone.append((name, index))
+        for key in gone:
+            partition = self.partitions.pop(key, None)
+            if partition is not None:
+                self._fetchers.leave(partition)
+                await partition.retire()
         try:
-            await self._logs.delete(topic, index)
+            await self._logs.delete(gone)
         except KafkaError as error:
-            logger.warning("the log of %s-%d could not be deleted: %s", topic, index, error)
+            logger.warning("not all logs of deleted partitions could be removed: %s", error)
 
     def _arrivals(self, old: MetadataImage, new: MetadataImage, starting: bool) -> Iterator[_Arrival]:
         for name, topic in new.topics.items():

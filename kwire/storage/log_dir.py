@@ -7,7 +7,7 @@ partitions answer KAFKA_STORAGE_ERROR; those of the other dirs go on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import trio
 
@@ -154,9 +154,9 @@ class LogDir:
         """Whether the checkpoint has just this content. For the event loop: what was read or written is remembered."""
         return self._content.get(name) == offsets
 
-    def mentions(self, name: str, partition: TopicPartition) -> bool:
-        """Whether the checkpoint speaks of a partition. For the event loop."""
-        return partition in self._content.get(name, ())
+    def mentions(self, name: str, partitions: Collection[TopicPartition]) -> bool:
+        """Whether the checkpoint speaks of one of the partitions. For the event loop."""
+        return not self._content.get(name, {}).keys().isdisjoint(partitions)
 
     def lower_checkpoint(self, name: str, partition: TopicPartition, offset: int) -> None:
         """Sees to it that the checkpoint says no more than `offset` of a partition."""

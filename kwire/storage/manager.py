@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -284,45 +284,60 @@ class LogManager:
         counts = Counter(log.log_dir.path for log in self.logs.values()) + self._creating_in
         return min(online, key=lambda log_dir: counts[log_dir.path])
 
-    async def delete(self, topic: str, partition: int) -> bool:
-        """Takes a partition's log out of sight; its files go after file.delete.delay.ms.
+    async def delete(self, partitions: Iterable[TopicPartition]) -> int:
+        """Takes partitions' logs out of sight; their files go after file.delete.delay.ms. Returns how many there were.
 
-        Whether there was one. A name that is created again begins anew. Raises KAFKA_STORAGE_ERROR.
+        A name that is created again begins anew. Raises KAFKA_STORAGE_ERROR where a dir failed meanwhile.
         """
-        log = self.logs.get((topic, partition))
-        if log is None:
-            return False
-        renamed = await self._take_away(log, layout.DELETE_DIR)
-        if renamed is not None:
+        logs = self._present(partitions)
+        for log, renamed in await self._take_away(logs, layout.DELETE_DIR):
             self._remove_later(log.log_dir, renamed, log.config.file_delete_delay_ms)
-        return True
+        return len(logs)
 
-    async def set_aside(self, topic: str, partition: int) -> bool:
-        """Takes the log of a partition that nobody knows any more out of sight; its files stay, in a `-stray` folder.
+    async def set_aside(self, partitions: Iterable[TopicPartition]) -> int:
+        """Takes the logs of partitions that nobody knows any more out of sight; their files stay, in `-stray` folders.
 
-        Whether there was one. Raises KAFKA_STORAGE_ERROR.
+        Returns how many there were. Raises KAFKA_STORAGE_ERROR.
         """
-        log = self.logs.get((topic, partition))
-        if log is None:
-            return False
-        await self._take_away(log, layout.STRAY_DIR)
-        return True
+        logs = self._present(partitions)
+        await self._take_away(logs, layout.STRAY_DIR)
+        return len(logs)
 
-    async def _take_away(self, log: Log, suffix: str) -> str | None:
-        """Renames a log's folder; returns the new path, None where the log dir is offline."""
-        log_dir = log.log_dir
-        del self.logs[log.topic, log.partition]
-        log.forget_files()
-        if not log_dir.online:
-            return None
-        unique = self.services.randomness.uuid()
-        renamed = log_dir.file(layout.renamed_dir_name(log.topic, log.partition, unique, suffix))
-        folder = log.dir
-        log.retire_to(renamed)
-        with trio.CancelScope(shield=True):  # half of it would leave a folder that nobody looks after
-            await self._guarded(log_dir, self.services.files.rename, folder, renamed)
-            await self._upkeep.forget(log_dir, (log.topic, log.partition))
-        return renamed
+    def _present(self, partitions: Iterable[TopicPartition]) -> list[Log]:
+        found = (self.logs.get(partition) for partition in partitions)
+        return [log for log in found if log is not None]
+
+    async def _take_away(self, logs: Sequence[Log], suffix: str) -> list[tuple[Log, str]]:
+        """Renames the logs' folders; returns the logs of the dirs that are online, each with its new path.
+
+        Each dir's checkpoints forget all of them at once.
+        """
+        taken = []
+        moves: dict[str, list[tuple[Log, str, str]]] = {}
+        for log in logs:
+            del self.logs[log.topic, log.partition]
+            log.forget_files()
+            log_dir = log.log_dir
+            if log_dir.online:
+                unique = self.services.randomness.uuid()
+                renamed = log_dir.file(layout.renamed_dir_name(log.topic, log.partition, unique, suffix))
+                moves.setdefault(log_dir.path, []).append((log, log.dir, renamed))
+                log.retire_to(renamed)
+                taken.append((log, renamed))
+        failure: KafkaError | None = None
+        with trio.CancelScope(shield=True):  # half of it would leave folders that nobody looks after
+            for in_dir in moves.values():
+                log_dir = in_dir[0][0].log_dir
+                try:
+                    await self._guarded(
+                        log_dir, _rename_each, self.services.files, [(old, new) for _, old, new in in_dir]
+                    )
+                    await self._upkeep.forget(log_dir, {(log.topic, log.partition) for log, _, _ in in_dir})
+                except KafkaError as error:
+                    failure = error
+        if failure is not None:
+            raise failure
+        return taken
 
     def _remove_later(self, log_dir: LogDir, folder: str, delay_ms: int) -> None:
         def remove() -> None:
@@ -373,6 +388,11 @@ class LogManager:
             log.forget_files()
         if self.on_offline is not None:
             self.on_offline(log_dir, gone)
+
+
+def _rename_each(files: FileSystem, moves: Sequence[tuple[str, str]]) -> None:
+    for old, new in moves:
+        files.rename(old, new)
 
 
 def _lock_and_read(log_dir: LogDir) -> dict[str, str]:

@@ -13,7 +13,7 @@ A checkpoint file that would say what it says already is not written: an idle br
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING
 
 import trio
@@ -118,8 +118,8 @@ class Upkeep:
     async def write_high_watermarks(self) -> None:
         await self._write_all(layout.HIGH_WATERMARKS, _high_watermarks)
 
-    async def forget(self, log_dir: LogDir, gone: TopicPartition) -> None:
-        """Sees to it that no checkpoint speaks of a partition that was deleted: a new one may take its name."""
+    async def forget(self, log_dir: LogDir, gone: Collection[TopicPartition]) -> None:
+        """Sees to it that no checkpoint speaks of partitions that were deleted: new ones may take their names."""
         for name, offsets in (
             (layout.RECOVERY_POINTS, _recovery_points),
             (layout.LOG_START_OFFSETS, _log_start_offsets),
@@ -136,9 +136,9 @@ class Upkeep:
         log_dir: LogDir,
         name: str,
         offsets: Callable[[list[Log]], dict[TopicPartition, int]],
-        gone: TopicPartition | None = None,
+        gone: Collection[TopicPartition] | None = None,
     ) -> None:
-        """Writes a checkpoint if it does not say the same already; with `gone`, only if it speaks of that partition."""
+        """Writes a checkpoint if it does not say the same already; with `gone`, only if it speaks of one of them."""
         async with log_dir.writing:
             if not log_dir.online or (gone is not None and not log_dir.mentions(name, gone)):
                 return

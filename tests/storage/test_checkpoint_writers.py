@@ -67,7 +67,7 @@ async def test_a_deleted_partition_does_not_come_back_by_a_write_that_had_begun(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(write)
             await wait_all_tasks_blocked()
-            nursery.start_soon(managed.delete, "t", 0)
+            nursery.start_soon(managed.delete, [("t", 0)])
             await held.release_all()
     assert ("t", 0) not in said(files, name)
     assert held.most_writers == 1

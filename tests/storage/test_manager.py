@@ -237,8 +237,8 @@ async def test_a_deleted_partition_goes_later_and_its_name_begins_anew():
     log.advance_log_start(1)
     await managed.checkpoint()
     waiting = log.read(1, 1000).slice
-    assert await managed.delete("t", 0)
-    assert not await managed.delete("t", 0)
+    assert await managed.delete([("t", 0)])
+    assert not await managed.delete([("t", 0)])
     assert managed.get("t", 0) is None
     (renamed,) = [name for name in house.files.list(ROOT) if name.endswith(layout.DELETE_DIR)]
     assert layout.parse_partition_dir(renamed) == ("t", 0, layout.DELETE_DIR)
@@ -261,7 +261,7 @@ async def test_what_was_under_way_for_a_deleted_partition_does_not_touch_its_suc
     log = await managed.get_or_create("t", 0, TOPIC_ID, config())
     await append(log, "a", epoch=5)
     log.roll()  # leaves a flush to do, which would write the leader epochs
-    await managed.delete("t", 0)
+    await managed.delete([("t", 0)])
     again = await managed.get_or_create("t", 0, OTHER_ID, config())
     await managed.services.chores.finish_due()
     assert again.epochs.entries() == []
@@ -272,7 +272,7 @@ async def test_a_partition_deleted_before_a_stop_is_removed_after_it():
     house = House()
     managed = await house.start()
     await managed.get_or_create("t", 0, TOPIC_ID, config())
-    await managed.delete("t", 0)
+    await managed.delete([("t", 0)])
     await house.stop(managed)
     assert any(name.endswith(layout.DELETE_DIR) for name in house.files.list(ROOT))
     managed = await house.start()
@@ -285,8 +285,8 @@ async def test_a_stray_partition_is_set_aside_and_stays():
     house = House()
     managed = await house.start()
     await append(await managed.get_or_create("t", 0, TOPIC_ID, config()), "a")
-    assert await managed.set_aside("t", 0)
-    assert not await managed.set_aside("t", 0)
+    assert await managed.set_aside([("t", 0)])
+    assert not await managed.set_aside([("t", 0)])
     await house.stop(managed)
     managed = await house.start()
     assert managed.logs == {}
@@ -463,7 +463,7 @@ async def test_who_still_has_a_deleted_log_does_no_harm():
     await append(log, "a")
     log.roll()
     await append(log, "b")
-    await managed.delete("t", 0)
+    await managed.delete([("t", 0)])
     house.clock.advance(1)
     await managed.services.chores.finish_due()
 

@@ -30,6 +30,8 @@ class Appended(NamedTuple):
     last_offset: int
     timestamp: int
     txn: bool
+    remembered: bool = True
+    """Whether its sequences are; of the batch that began an open transaction a snapshot keeps the offset alone."""
 
 
 class Model:
@@ -47,7 +49,7 @@ class Model:
         for one in reversed(self.known.get(pid, [])):
             if one.epoch != self.epoch(pid):
                 break
-            if one.sequence is not None:
+            if one.sequence is not None and one.remembered:
                 same.append(one)
         return same[:5]
 
@@ -95,8 +97,10 @@ class Model:
                 continue
             newest = next(iter(self.remembered(pid)), None)
             kept = [one for one in history if one.first_offset == open_txn] if open_txn is not None else []
-            if newest is not None and newest not in kept:
-                kept.append(newest)
+            if newest is not None:
+                kept = [newest if one == newest else one._replace(remembered=False) for one in kept]
+                if newest not in kept:
+                    kept.append(newest)
             if history[-1] not in kept:
                 kept.append(history[-1])
             copy.known[pid] = kept

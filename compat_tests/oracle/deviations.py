@@ -128,7 +128,8 @@ _ALL = (
     ),
     Deviation(
         "no coordinators",
-        "kwire has no group or transaction coordinator yet: FindCoordinator answers COORDINATOR_NOT_AVAILABLE.",
+        "kwire has no group or transaction coordinator yet: FindCoordinator answers COORDINATOR_NOT_AVAILABLE, and "
+        "Metadata does not create the coordinators' topics.",
         r"FindCoordinator",
     ),
 )

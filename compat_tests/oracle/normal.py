@@ -25,10 +25,10 @@ KEYS = (
     ("partition_index",),
     ("partition",),
     ("index",),
+    ("key",),
     ("node_id",),
     ("broker_id",),
     ("api_key",),
-    ("key",),
     ("log_dir",),
 )
 """What the items of a list are about: the first of these fields that say something."""
@@ -48,20 +48,12 @@ class Names:
         self._started_ms = started_ms
         self._topics: dict[bytes, str] = {}
         self._numbers: dict[tuple[str, int], str] = {}
-        self._texts: dict[str, str] = {f"{host}:{port}": "ITS ADDRESS"}
+        self._texts: dict[str, str] = {f"{host}:{port}": "<its address>"}
 
     def topic(self, topic_id: bytes, name: str) -> None:
         """From now on the id is called after the topic."""
         self._topics[topic_id] = f"<id of {name}>"
         self._texts[uuids.to_text(topic_id)] = f"<id of {name}>"
-
-    def text(self, value: str, name: str) -> None:
-        """From now on `value` within any text reads as `name`."""
-        self._texts[value] = name
-
-    def epochs(self, current: int) -> None:
-        """From now on leader epochs are told as `first`, `current` and so on, for brokers that count differently."""
-        self._epochs = {current: "<current>", current + 1: "<next>"}
 
     def of(self, field: str, value: Any) -> Any:
         """The name that stands for a value of this field."""
@@ -98,8 +90,6 @@ class Names:
             return "<bytes>"
         if "timestamp" in field or field == "log_append_time_ms":
             return "<now>" if self._started_ms <= value < self._started_ms + DAY_MS / 48 else value
-        if field.endswith("epoch") and "leader" in field and hasattr(self, "_epochs"):
-            return self._epochs.get(value, value)
         return value
 
     def _numbered(self, field: str, value: int) -> str:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 
 from compat_tests.oracle.deviations import DEVIATIONS, Deviation
 from compat_tests.oracle.normal import Names, differences, tree
+from jvm.apache_kafka import ApacheKafka
 from kwire.protocol import codec
 from kwire.protocol.headers import RequestHeader, decode_response_header, encode_request_header
 from kwire.protocol.messages.create_topics import (
@@ -28,6 +29,7 @@ from kwire.protocol.messages.create_topics import (
 from kwire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kwire.protocol.schema import Message
+from kwire.testing.process import BrokerProcess
 
 TIMEOUT = 30.0
 """Seconds for one response, and for Apache Kafka to let a change be seen."""
@@ -269,21 +271,25 @@ class Side:
 class Both:
     """Runs scenarios with both brokers."""
 
-    def __init__(self, kafka: Address, kwire: Address) -> None:
+    def __init__(self, kafka: ApacheKafka, kwire: BrokerProcess) -> None:
         self.kafka = kafka
         self.kwire = kwire
         self._scenarios = 0
+
+    def sides(self, prefix: str) -> list[Side]:
+        """Apache Kafka and kwire, for a scenario whose topics' names begin so; the caller closes them."""
+        now_ms = int(time.time() * 1000)
+        return [
+            Side(self.kafka, eventual=True, prefix=prefix, now_ms=now_ms),
+            Side(self.kwire, eventual=False, prefix=prefix, now_ms=now_ms),
+        ]
 
     def agree(self, scenario: Callable[[Side], None], *deviations: str) -> None:
         """Fails where the brokers answered differently, and where one of the named deviations did not show."""
         __tracebackhide__ = True
         self._scenarios += 1
         prefix = f"{re.sub('[^a-z0-9]+', '-', scenario.__qualname__.split('.')[0].lower())}-{self._scenarios}"
-        now_ms = int(time.time() * 1000)
-        sides = [
-            Side(self.kafka, eventual=True, prefix=prefix, now_ms=now_ms),
-            Side(self.kwire, eventual=False, prefix=prefix, now_ms=now_ms),
-        ]
+        sides = self.sides(prefix)
 
         def run(side: Side) -> Sequence[Step]:
             try:

@@ -163,7 +163,7 @@ def test_operations(both: Both) -> None:
 
 def test_what_breaks_apache_kafka(both: Both) -> None:
     """An unknown operation and a resource named twice, of kwire alone."""
-    side = Side(both.kwire, eventual=False, prefix="breaking", now_ms=0)
+    side = both.sides("breaking")[1]
     topic = side.topic()
     for operation in (4, -1, 127):
         response = side.call(change((TOPIC, topic, [(operation, "flush.ms", "1")])))
@@ -284,16 +284,16 @@ def test_changing_the_broker(both: Both) -> None:
     def scenario(side: Side) -> None:
         topic = side.topic()
 
-        def ask(name: str, operation: int, value: str | None, result: str) -> None:
+        def ask(name: str, operation: int, value: str | None, default: str, result: str) -> None:
             side.ask(change((BROKER, name, [(operation, "log.flush.interval.ms", value)])), note=f"{name!r} {value}")
+            shows(side, BROKER, "", "log.flush.interval.ms", default)
             shows(side, BROKER, ME, "log.flush.interval.ms", result)
             shows(side, TOPIC, topic, "flush.ms", result)
-            side.ask(describe(BROKER, "", ["log.flush.interval.ms"], synonyms=True))
 
-        ask("", SET, "5000", "5000")
-        ask(ME, SET, "6000", "6000")
-        ask("", SET, "7000", "6000")
-        ask(ME, DELETE, None, "7000")
+        ask("", SET, "5000", "5000", "5000")
+        ask(ME, SET, "6000", "5000", "6000")
+        ask("", SET, "7000", "7000", "6000")
+        ask(ME, DELETE, None, "7000", "7000")
         side.ask(change((BROKER, "", [(DELETE, "log.flush.interval.ms", None)])), note="the default again")
         shows(side, BROKER, ME, "log.flush.interval.ms", None)
 

@@ -291,7 +291,7 @@ def test_batches_that_are_too_large(both: Both) -> None:
 
 def test_null_records(both: Both) -> None:
     """Apache Kafka does not answer at all, so that only kwire is asked."""
-    side = Side(both.kwire, eventual=False, prefix="null-records", now_ms=0)
+    side = both.sides("null-records")[1]
     topic = side.topic()
     for version in range(3, 14):
         (answer,) = side.call(produce(side, topic, None, version), version).responses[0].partition_responses

@@ -6,6 +6,7 @@ import pytest
 
 from compat_tests.oracle.asking import batch, fill
 from compat_tests.oracle.sides import Both, Side
+from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.describe_cluster import DescribeClusterRequest
 from kwire.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from kwire.protocol.messages.describe_topic_partitions import (
@@ -44,7 +45,7 @@ def test_topics_by_name(both: Both) -> None:
             side.ask(MetadataRequest(topics=named(one, one), **options), version, note="one twice")
             if version >= 4:
                 side.ask(MetadataRequest(topics=named(side.name("absent"), one), **options), version, note="unknown")
-                side.ask(MetadataRequest(topics=named("__consumer_offsets"), **options), version, note="internal")
+                side.ask(MetadataRequest(topics=named("__transaction_state"), **options), version, note="internal")
                 side.ask(MetadataRequest(topics=named("__cluster_metadata"), **options), version, note="metadata")
             for name in BAD_NAMES:
                 side.ask(MetadataRequest(topics=named(name), **options), version, note=name[:10])
@@ -117,6 +118,15 @@ def test_creation(both: Both) -> None:
         side.ask(MetadataRequest(topics=named(side.name("a_b"))), 12, note="a name that collides")
 
     both.agree(scenario, "created when answered")
+
+
+def test_topics_of_coordinators_are_not_created(both: Both) -> None:
+    """Of kwire alone: in Apache Kafka they might be there by now."""
+    side = both.sides("coordinators")[1]
+    for _ in range(2):
+        (topic,) = side.call(MetadataRequest(topics=named("__consumer_offsets"))).topics
+        assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    side.close()
 
 
 def test_authorized_operations(both: Both) -> None:

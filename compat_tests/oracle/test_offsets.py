@@ -209,7 +209,7 @@ def test_deleting_records(both: Both) -> None:
             for partition in (1, 2, -1):
                 side.ask(delete_records(topic, 0, partition), version, note=f"partition {partition}")
                 side.ask(delete_records(topic, 1, partition), version, note=f"1 of partition {partition}")
-            for name in (side.name("absent"), "", "bad name", "__consumer_offsets", "__cluster_metadata"):
+            for name in (side.name("absent"), "", "bad name", "__transaction_state", "__cluster_metadata"):
                 side.ask(delete_records(name, 0), version, note=name)
         side.ask(fetch(side, topic, 3))
         side.ask(delete_records(topic, -1), note="all")

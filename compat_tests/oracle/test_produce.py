@@ -21,7 +21,7 @@ def test_unknown_topics_and_partitions(both: Both) -> None:
             side.ask(produce(side, side.name("absent"), batch(), version), version, note="unknown topic")
             side.ask(produce(side, topic, batch(), version, partition=2), version, note="unknown partition")
             side.ask(produce(side, topic, batch(), version, partition=-1), version, note="negative partition")
-        for name in ("", "bad name", "a" * 250, ".", "__consumer_offsets", "__cluster_metadata"):
+        for name in ("", "bad name", "a" * 250, ".", "__transaction_state", "__cluster_metadata"):
             side.ask(produce(side, name, batch(), 12), 12, note=repr(name[:20]))
 
     both.agree(scenario)

@@ -344,7 +344,7 @@ def test_deleting_topics(both: Both) -> None:
     def scenario(side: Side) -> None:
         for version in range(1, 7):
             a, b = side.topic(f"v{version}-a"), side.topic(f"v{version}-b", partitions=3)
-            for name in (side.name("absent"), "", "bad name", "__consumer_offsets-", "__cluster_metadata"):
+            for name in (side.name("absent"), "", "bad name", "__transaction_state", "__cluster_metadata"):
                 side.ask(delete(version, name), version, note=name)
             side.ask(delete(version, b, b), version, note="twice")
             side.ask(delete(version, a, side.name("absent"), b), version, note="two and an unknown one")

@@ -192,6 +192,13 @@ _RETRIABLE = frozenset(
 )
 
 
+MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
+    "incompatible broker. See the broker logs for more details."
+)
+"""What Kafka says with INVALID_REQUEST where it says nothing better."""
+
+
 class KafkaError(Exception):
     """A failure that has a Kafka error code; the message is for people (`error_message` fields, logs, the CLI)."""
 

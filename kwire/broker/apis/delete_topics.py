@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 async def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     if not broker.config["delete.topic.enable"]:
         code = ErrorCode.INVALID_REQUEST if context.api_version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
-        raise KafkaError(code, "Topic deletion is disabled (delete.topic.enable).")
+        raise KafkaError(code)
     image, session = broker.store.image, context.session
     refused: list[Result] = []
     allowed: list[tuple[str | None, bytes]] = []

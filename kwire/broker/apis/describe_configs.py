@@ -15,7 +15,7 @@ from kwire.config.describe import (
 )
 from kwire.config.types import Type
 from kwire.metadata.names import check_name
-from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.errors import MALFORMED, ErrorCode, KafkaError
 from kwire.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -30,18 +30,12 @@ if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
 
-_MALFORMED = (
-    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
-    "incompatible broker. See the broker logs for more details."
-)
-"""What Apache Kafka says of every INVALID_REQUEST that has no text of its own."""
-
 
 async def handle(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     response = DescribeConfigsResponse()
     for resource in request.resources:
         if resource.resource_type not in ConfigResource._value2member_map_:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, _MALFORMED)
+            raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
     for resource in request.resources:
         try:
             rows = _rows(broker, context, resource)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.errors import MALFORMED, ErrorCode, KafkaError
 from kwire.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from kwire.security.authorizer import Operation, ResourceType
 
@@ -54,7 +54,8 @@ def _answer(broker: Broker, context: RequestContext, key_type: int, key: str) ->
         if not session.allows(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
             return KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     else:
-        return KafkaError(ErrorCode.INVALID_REQUEST)
+        silent = key_type == _SHARE and context.api_version >= _MANY_KEYS
+        return KafkaError(ErrorCode.INVALID_REQUEST, "" if silent else MALFORMED)
     if _NONE not in broker.warned:
         broker.warned.add(_NONE)
         logger.warning("coordinator not available client=%s key=%r reason=%r", session.client_host, key, _NONE)

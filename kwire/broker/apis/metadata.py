@@ -91,7 +91,10 @@ async def _create_missing(
     missing = [
         name
         for name in names
-        if name not in image.topics and session.allows(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        # The coordinators' topics are not like others: who needs them makes them.
+        if name not in image.topics
+        and name not in INTERNAL_TOPICS
+        and session.allows(Operation.DESCRIBE, ResourceType.TOPIC, name)
     ]
     failures: dict[str, ErrorCode] = {}
     allowed = []

@@ -1,7 +1,7 @@
 """Where kwire answers otherwise than Apache Kafka on purpose.
 
 Every test that meets one of these names it; a test fails where a difference has no name here, and where a deviation
-that it names has gone.
+that it names has gone. `python -m compat_tests.oracle.deviations` writes the README's table.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ _ALL = (
     ),
     Deviation(
         "no threads to tune",
-        "Apache Kafka changes the number of its threads by half or to the double at most; kwire has one event loop and "
-        "takes any valid number.",
+        "Apache Kafka halves or doubles the number of any of its threads at most; kwire, which has one event loop and "
+        "few worker threads, takes any valid number.",
         r"AlterConfigs v.*num\.io\.threads",
     ),
     Deviation(
@@ -136,3 +136,13 @@ _ALL = (
 
 DEVIATIONS = {deviation.name: deviation for deviation in _ALL}
 """By name."""
+
+
+def markdown() -> str:
+    """The table as the README has it."""
+    rows = [f"| {deviation.name} | {deviation.why} |" for deviation in _ALL]
+    return "\n".join(["| where | why |", "|---|---|", *rows])
+
+
+if __name__ == "__main__":
+    print(markdown())

@@ -54,7 +54,7 @@ def parse(name: str, kind: Type, text: str) -> Any:
     BOOLEAN gives bool, the integers int, DOUBLE float, LIST a tuple of str without duplicates, PASSWORD a Password,
     all else str. Raises ConfigError.
     """
-    text = text.strip()
+    given, text = text, text.strip()
     if kind in _INTEGER_BITS:
         value = int(text) if _INTEGER.fullmatch(text) else None
         limit = 1 << _INTEGER_BITS[kind] - 1
@@ -64,7 +64,7 @@ def parse(name: str, kind: Type, text: str) -> Any:
     if kind is Type.BOOLEAN:
         lower = text.lower()
         if lower not in ("true", "false"):
-            raise invalid(name, text, "Expected value to be either true or false")
+            raise invalid(name, given, "Expected value to be either true or false")
         return lower == "true"
     if kind is Type.LIST:
         return tuple(dict.fromkeys(_COMMA.split(text))) if text else ()

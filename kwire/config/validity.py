@@ -86,10 +86,10 @@ class ListOf:
         if not value and not self.empty:
             words = f"[{', '.join(self.words)}]" if self.words else "any non-empty value"
             raise ConfigError(f"Configuration '{name}' must not be empty. Valid values include: {words}")
-        if "" in value:
-            raise ConfigError(f"Configuration '{name}' values must not be empty.")
-        for word in value if self.words else ():
-            if word not in self.words:
+        for word in value:
+            if not word:
+                raise ConfigError(f"Configuration '{name}' values must not be empty.")
+            if self.words and word not in self.words:
                 raise invalid(name, word, f"String must be one of: {', '.join(self.words)}")
 
     def __str__(self) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from compat_tests.oracle.deviations import DEVIATIONS, Deviation
 from kwire.broker.table import markdown
 from kwire.testing.process import BrokerProcess
 
@@ -65,8 +64,3 @@ def test_the_pytest_example_runs(tmp_path: Path) -> None:
 
 def test_the_table_of_apis_is_the_registrys() -> None:
     assert markdown() in README
-
-
-@pytest.mark.parametrize("deviation", DEVIATIONS.values(), ids=list(DEVIATIONS))
-def test_a_deviation_is_told(deviation: Deviation) -> None:
-    assert f"| {deviation.name} | {deviation.why} |" in README

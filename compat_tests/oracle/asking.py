@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from compat_tests.cases import BASE_TIME
 from compat_tests.oracle.sides import Side
 from kwire.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kwire.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kwire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kwire.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.header import HEADER_SIZE, read_header, seal
@@ -19,6 +26,10 @@ FETCH_BY_ID = 13
 NEWEST = 99
 """A version that has every field; what is really sent is `Side.ask`'s choice."""
 ALL = -1
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+"""Types of resources that have configs."""
+ME = "1"
+"""The id of either broker, as the name of a resource."""
 
 
 def batch(count: int = 1, *, start: int = BASE_TIME, step: int = 1, size: int = 0, **options: Any) -> bytes:
@@ -139,3 +150,29 @@ def list_offsets(
 def delete_records(topic: str, offset: int, partition: int = 0) -> DeleteRecordsRequest:
     partitions = [DeleteRecordsPartition(partition_index=partition, offset=offset)]
     return DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=partitions)], timeout_ms=10_000)
+
+
+def epoch_ends(
+    topic: str, *epochs: int, partition: int = 0, current: int = -1, replica: int = -1
+) -> OffsetForLeaderEpochRequest:
+    partitions = [
+        OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=epoch)
+        for epoch in epochs
+    ]
+    return OffsetForLeaderEpochRequest(
+        replica_id=replica, topics=[OffsetForLeaderTopic(topic=topic, partitions=partitions)]
+    )
+
+
+def describe(
+    kind: int,
+    name: str,
+    keys: Sequence[str] | None = None,
+    *,
+    synonyms: bool = False,
+    documentation: bool = False,
+) -> DescribeConfigsRequest:
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=None if keys is None else list(keys)
+    )
+    return DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms, include_documentation=documentation)

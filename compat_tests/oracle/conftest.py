@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from compat_tests.oracle.sides import Both
+from compat_tests.oracle.both import Both
 from jvm.apache_kafka import ApacheKafka
 from kwire.testing.process import BrokerProcess
 
-HEAP = ("-Xms256m", "-Xmx512m")
+HEAP = ("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1")
+"""Little memory, and code compiled once: it runs for a minute."""
 SETTINGS = {"log.retention.ms": -1}
 """Of both brokers. The tests write records of fixed times long past: they shall stay."""
 KAFKAS_OWN = {

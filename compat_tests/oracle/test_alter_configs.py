@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from compat_tests.oracle.sides import Both, Side
-from compat_tests.oracle.test_describe_configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, ME, TOPIC, describe
-from compat_tests.oracle.test_topics import CONFIGS, FEATURES_TO_COME
+from compat_tests.oracle.asking import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, ME, TOPIC, describe
+from compat_tests.oracle.both import Both
+from compat_tests.oracle.sides import Side
+from compat_tests.oracle.topic_configs import CONFIGS, FEATURES_TO_COME
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages import alter_configs, incremental_alter_configs
 from kwire.protocol.messages.alter_configs import AlterConfigsRequest

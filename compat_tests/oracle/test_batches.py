@@ -8,7 +8,8 @@ import pytest
 
 from compat_tests.cases import BASE_TIME
 from compat_tests.oracle.asking import altered, batch, fetch, produce
-from compat_tests.oracle.sides import Both, Side
+from compat_tests.oracle.both import Both
+from compat_tests.oracle.sides import Side
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records.builder import build_batch, encode_record
 from kwire.protocol.records.compression import Compression

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
-from compat_tests.oracle.sides import Both, Side
+from compat_tests.oracle.asking import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, ME, TOPIC, describe
+from compat_tests.oracle.both import Both
+from compat_tests.oracle.sides import Side
 from kwire.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kwire.protocol.messages.list_config_resources import ListConfigResourcesRequest
 
 pytestmark = pytest.mark.xdist_group("oracle")
 
 VERSIONS = range(1, 5)
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 NO_ELR = "no eligible leader replicas"
-ME = "1"
-
-
-def describe(
-    kind: int,
-    name: str,
-    keys: Sequence[str] | None = None,
-    *,
-    synonyms: bool = False,
-    documentation: bool = False,
-) -> DescribeConfigsRequest:
-    resource = DescribeConfigsResource(
-        resource_type=kind, resource_name=name, configuration_keys=None if keys is None else list(keys)
-    )
-    return DescribeConfigsRequest(resources=[resource], include_synonyms=synonyms, include_documentation=documentation)
 
 
 def test_topics(both: Both) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from compat_tests.oracle.asking import batch, fetch, fill, list_offsets, produce
-from compat_tests.oracle.sides import Both, Side
+from compat_tests.oracle.both import Both
+from compat_tests.oracle.sides import Side
 from kwire.broker.registry import APIS, Api
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource

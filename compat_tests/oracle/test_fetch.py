@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compat_tests.oracle.asking import batch, delete_records, fetch, fetch_all, fill
-from compat_tests.oracle.sides import Both, Side
+from compat_tests.oracle.both import Both
+from compat_tests.oracle.sides import Side
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from kwire.protocol.records.compression import Compression
 

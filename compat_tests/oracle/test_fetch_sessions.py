@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from compat_tests.oracle.asking import FETCH_BY_ID, batch, delete_records, fetch_all, fill
-from compat_tests.oracle.sides import Both, Side
+from compat_tests.oracle.both import Both
+from compat_tests.oracle.sides import Side
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, ForgottenTopic
 
 pytestmark = pytest.mark.xdist_group("oracle")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from compat_tests.oracle.asking import batch, fetch, produce
-from compat_tests.oracle.sides import Both, Side
+from compat_tests.oracle.both import Both
+from compat_tests.oracle.sides import Side
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from kwire.protocol.messages.init_producer_id import InitProducerIdRequest

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from compat_tests.oracle.asking import batch, fill
-from compat_tests.oracle.sides import Both, Side
+from compat_tests.oracle.both import Both
+from compat_tests.oracle.sides import Side
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.describe_cluster import DescribeClusterRequest
 from kwire.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -39,7 +42,7 @@ def test_topics_by_name(both: Both) -> None:
         one, many = side.topic("one"), side.topic("many", partitions=5)
         for version in VERSIONS:
             # Before version 4 a client could not forbid creation.
-            options = {"allow_auto_topic_creation": False} if version >= 4 else {}
+            options: dict[str, Any] = {"allow_auto_topic_creation": False} if version >= 4 else {}
             side.ask(MetadataRequest(topics=named(one), **options), version, note="one")
             side.ask(MetadataRequest(topics=named(many, one), **options), version, note="two")
             side.ask(MetadataRequest(topics=named(one, one), **options), version, note="one twice")

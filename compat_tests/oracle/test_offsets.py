@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from compat_tests.cases import BASE_TIME
-from compat_tests.oracle.asking import batch, delete_records, fetch, fill, list_offsets
-from compat_tests.oracle.sides import Both, Side
+from compat_tests.oracle.asking import batch, delete_records, epoch_ends, fetch, fill, list_offsets
+from compat_tests.oracle.both import Both
+from compat_tests.oracle.sides import Side
 from kwire.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kwire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kwire.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
-    OffsetForLeaderPartition,
-    OffsetForLeaderTopic,
 )
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.compression import Compression
@@ -78,7 +77,7 @@ def test_timestamps_out_of_order_and_absent(both: Both) -> None:
 def test_append_time(both: Both) -> None:
     def scenario(side: Side) -> None:
         topic = side.topic(message_timestamp_type="LogAppendTime")
-        fill(side, topic, batch(3), batch(2))
+        fill(side, topic, batch(3))
         for version in VERSIONS:
             for timestamp in (*SPECIAL, 0, BASE_TIME, side.now + 10**9):
                 side.ask(
@@ -162,18 +161,6 @@ def test_unknown_topics_and_partitions_and_twice(both: Both) -> None:
             side.ask(ListOffsetsRequest(replica_id=-1), version, note="nothing")
 
     both.agree(scenario)
-
-
-def epoch_ends(
-    topic: str, *epochs: int, partition: int = 0, current: int = -1, replica: int = -1
-) -> OffsetForLeaderEpochRequest:
-    partitions = [
-        OffsetForLeaderPartition(partition=partition, current_leader_epoch=current, leader_epoch=epoch)
-        for epoch in epochs
-    ]
-    return OffsetForLeaderEpochRequest(
-        replica_id=replica, topics=[OffsetForLeaderTopic(topic=topic, partitions=partitions)]
-    )
 
 
 def test_ends_of_leader_epochs(both: Both) -> None:

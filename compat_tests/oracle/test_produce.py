@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from compat_tests.oracle.asking import batch, fetch, fill, list_offsets, produce
-from compat_tests.oracle.sides import CLOSED, Both, Closed, Side
+from compat_tests.oracle.both import Both
+from compat_tests.oracle.sides import CLOSED, Side
+from compat_tests.oracle.wire import Closed
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 pytestmark = pytest.mark.xdist_group("oracle")

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from compat_tests.oracle.sides import Both, Side
+from compat_tests.oracle.both import Both
+from compat_tests.oracle.sides import Side
+from compat_tests.oracle.topic_configs import CONFIGS, FEATURES_TO_COME
 from kwire.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -145,88 +147,6 @@ def test_assignments(both: Both) -> None:
     both.agree(scenario, NO_ELR)
 
 
-CONFIGS: list[list[tuple[str, str | None]]] = [
-    [("retention.ms", "1000")],
-    [("retention.ms", "1000"), ("retention.ms", "2000")],
-    [("retention.ms", None)],
-    [("retention.ms", None), ("flush.ms", None)],
-    [("retention.ms", "")],
-    [("retention.ms", "abc")],
-    [("retention.ms", "-2")],
-    [("retention.ms", " 5 ")],
-    [("retention.ms", "9223372036854775808")],
-    [("retention.bytes", "1.5")],
-    [("no.such.config", "1")],
-    [("no.such.config", "1"), ("retention.ms", "abc")],
-    [("log.retention.ms", "1")],
-    [("", "1")],
-    [("cleanup.policy", "compact")],
-    [("cleanup.policy", "compact,delete")],
-    [("cleanup.policy", "delete, compact")],
-    [("cleanup.policy", "delete,delete")],
-    [("cleanup.policy", "")],
-    [("cleanup.policy", ",")],
-    [("cleanup.policy", "nonsense,,compact")],
-    [("cleanup.policy", "compact,,nonsense")],
-    [("cleanup.policy", "nonsense")],
-    [("cleanup.policy", "compact,nonsense")],
-    [("cleanup.policy", "COMPACT")],
-    [("compression.type", "lz4")],
-    [("compression.type", "none")],
-    [("compression.type", "LZ4")],
-    [("compression.gzip.level", "0")],
-    [("compression.gzip.level", "9")],
-    [("compression.lz4.level", "18")],
-    [("compression.zstd.level", "23")],
-    [("segment.bytes", "100")],
-    [("segment.bytes", "1048575")],
-    [("segment.bytes", "1048576")],
-    [("segment.bytes", "2147483648")],
-    [("segment.ms", "0")],
-    [("segment.jitter.ms", "-1")],
-    [("segment.index.bytes", "3")],
-    [("index.interval.bytes", "-1")],
-    [("max.message.bytes", "-1")],
-    [("max.message.bytes", "0")],
-    [("min.insync.replicas", "0")],
-    [("min.insync.replicas", "5")],
-    [("message.timestamp.type", "LogAppendTime")],
-    [("message.timestamp.type", "logappendtime")],
-    [("message.timestamp.before.max.ms", "-1")],
-    [("message.timestamp.after.max.ms", "-1")],
-    [("message.format.version", "3.0")],
-    [("message.downconversion.enable", "true")],
-    [("message.timestamp.difference.max.ms", "5")],
-    [("preallocate", " yes ")],
-    [("preallocate", "TRUE")],
-    [("min.cleanable.dirty.ratio", "2")],
-    [("max.compaction.lag.ms", "0")],
-    [("delete.retention.ms", "-1")],
-    [("file.delete.delay.ms", "-1")],
-    [("flush.messages", "0")],
-    [("flush.messages", "1"), ("flush.ms", "-1")],
-    [("leader.replication.throttled.replicas", "nonsense")],
-    [("follower.replication.throttled.replicas", "0:")],
-    [("local.retention.ms", "-3")],
-    [("remote.storage.enable", "false")],
-    [("internal.segment.bytes", "100")],
-]
-
-FEATURES_TO_COME: list[list[tuple[str, str | None]]] = [
-    [("unclean.leader.election.enable", "true")],
-    [("min.cleanable.dirty.ratio", "0.25")],
-    [("leader.replication.throttled.replicas", "*")],
-    [("leader.replication.throttled.replicas", "0:1,1:1")],
-    [("local.retention.ms", "5"), ("retention.ms", "3")],
-    [("local.retention.bytes", "5"), ("retention.bytes", "3")],
-    [("remote.storage.enable", "true")],
-    [("remote.log.copy.disable", "true")],
-    [("remote.log.delete.on.disable", "true")],
-    [("min.compaction.lag.ms", "5"), ("max.compaction.lag.ms", "3")],
-    [("errors.deadletterqueue.group.enable", "true")],
-]
-
-
 def test_configs(both: Both) -> None:
     def scenario(side: Side) -> None:
         for number, configs in enumerate(CONFIGS):
@@ -297,13 +217,16 @@ def grow(*topics: CreatePartitionsTopic, validate_only: bool = False) -> CreateP
     return CreatePartitionsRequest(topics=list(topics), timeout_ms=30_000, validate_only=validate_only)
 
 
+PLACES: list[list[list[int]]] = [[], [[ME]], [[ME], [ME]], [[]], [[7]], [[ME, ME]], [[ME, 7]], [[-1]]]
+
+
 def test_more_partitions(both: Both) -> None:
     def scenario(side: Side) -> None:
         topic, other = side.topic(partitions=2), side.topic("other")
         for version in range(4):
             for count in (-(2**31), -1, 0, 1, 2, 3):
                 side.ask(grow(more(topic, count), validate_only=True), version, note=f"{count}")
-            for assignments in ([], [[ME]], [[ME], [ME]], [[]], [[7]], [[ME, ME]], [[ME, 7]], [[-1]]):
+            for assignments in PLACES:
                 for count in (1, 2, 3, 4):
                     side.ask(
                         grow(more(topic, count, assignments), validate_only=True),

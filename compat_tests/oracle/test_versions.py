@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compat_tests.oracle.sides import CLOSED, Both, Closed, Side
+from compat_tests.oracle.both import Both
+from compat_tests.oracle.sides import CLOSED, Side
+from compat_tests.oracle.wire import Closed
 from kwire.broker.registry import APIS, Api
 from kwire.protocol import codec
 from kwire.protocol.headers import RequestHeader, encode_request_header

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from compat_tests.oracle.asking import batch, delete_records, fetch, fill, list_offsets
-from compat_tests.oracle.sides import Both, Side
-from compat_tests.oracle.test_offsets import epoch_ends
+from compat_tests.oracle.asking import batch, delete_records, epoch_ends, fetch, fill, list_offsets
+from compat_tests.oracle.both import Both
+from compat_tests.oracle.sides import Side
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 

@@ -31,11 +31,14 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     class_path()  # resolves the jars before anything is measured
     steady = Steady(options.warm_up)
+    results: list[Pairs] = []
     try:
-        results = [run(step, options.pairs) for step in steps(steady, options.scale) if options.only in step.name]
+        for step in steps(steady, options.scale):
+            if options.only in step.name:
+                results.append(run(step, options.pairs))
+                write(results, options.output)  # what was measured is kept if a later step fails
     finally:
         steady.close()
-    write(results, options.output)
     print(markdown(results))
     return 0
 

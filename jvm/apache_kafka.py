@@ -115,7 +115,8 @@ class ApacheKafka:
         if (self.data_dir / "meta.properties").exists():
             return
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-        arguments = ["format", "--standalone", "-t", cluster_id, "-c", str(self._properties_file())]
+        # One id in 64 begins with "-", which the tool would take for an option if it stood alone.
+        arguments = ["format", "--standalone", f"--cluster-id={cluster_id}", "-c", str(self._properties_file())]
         done = subprocess.run(
             tool_command("kafka.tools.StorageTool", *arguments),
             capture_output=True,

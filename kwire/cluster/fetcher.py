@@ -10,7 +10,7 @@ comes back is appended, or makes the partition go back to where its history and 
     FENCED_LEADER_EPOCH                        stop: the metadata with the new epoch are on their way
     UNKNOWN_LEADER_EPOCH, NOT_LEADER…,
     UNKNOWN_TOPIC…, any other                  try again after replica.fetch.backoff.ms
-    what this broker cannot append or write    stop until the next leader epoch
+    what this broker cannot append or write    stop until the next leader epoch; the others go on
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class FetchSettings:
 
     broker_id: int
     broker_epoch: Callable[[], int]
-    max_wait_ms: int = 500
-    min_bytes: int = 1
-    max_bytes: int = 10_485_760
-    max_partition_bytes: int = 1_048_576
-    backoff_ms: int = 1000
-    timeout_ms: int = 30_000
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    max_partition_bytes: int
+    backoff_ms: int
+    timeout_ms: int
 
 
 class _Followed:
@@ -222,7 +222,7 @@ class LeaderFetcher:
         self._dirty.add(key)
         try:
             if data.error_code:
-                await self._answer_error(connection, key, followed, ErrorCode(data.error_code))
+                await self._answer_error(connection, key, followed, data.error_code)
             elif data.diverging_epoch.epoch != -1 or data.diverging_epoch.end_offset != -1:
                 diverging = EpochEnd(data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
                 offset = following.truncate(partition, followed.leader_epoch, diverging)
@@ -235,19 +235,23 @@ class LeaderFetcher:
             # It may have been damaged on the way, or be just being replaced at the leader.
             logger.error("%s: the leader sent a corrupt batch: %s", partition.name, error)
             self._delay(key, followed)
+        except ClientError:
+            raise
         except KafkaError as error:
             logger.warning("%s is not fetched until the next leader epoch: %s", partition.name, error)
             self._stop(key, followed)
-
-    async def _answer_error(
-        self, connection: Connection, key: PartitionKey, followed: _Followed, code: ErrorCode
-    ) -> None:
-        if code is ErrorCode.FENCED_LEADER_EPOCH:
+        except Exception:
+            # What is wrong with one partition must not keep the others of this leader from being fetched.
+            logger.exception("%s is not fetched until the next leader epoch", partition.name)
             self._stop(key, followed)
-        elif code is ErrorCode.OFFSET_OUT_OF_RANGE:
+
+    async def _answer_error(self, connection: Connection, key: PartitionKey, followed: _Followed, code: int) -> None:
+        if code == ErrorCode.FENCED_LEADER_EPOCH:
+            self._stop(key, followed)
+        elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
             await self._resume_in_range(connection, key, followed)
         else:
-            logger.debug("%s: leader %d answered %s", followed.partition.name, self.leader, code.name)
+            logger.debug("%s: leader %d answered error %d", followed.partition.name, self.leader, code)
             self._delay(key, followed)
 
     async def _resume_in_range(self, connection: Connection, key: PartitionKey, followed: _Followed) -> None:

@@ -100,15 +100,16 @@ class IsrUpdater:
         self._arrived.set()
 
     async def run(self) -> None:
-        """Serves proposals until cancelled."""
+        """Serves proposals until cancelled; one that has to be tried again holds up no other."""
         while True:
             await self._arrived.wait()
             self._arrived = trio.Event()
             proposals, self._proposals = self._proposals, []
-            while proposals:
-                proposals = await self._commit(proposals)
-                if proposals:
-                    await trio.sleep(RETRY_BACKOFF_S)
+            again = await self._commit(proposals)
+            if again:
+                await trio.sleep(RETRY_BACKOFF_S)
+                self._proposals = again + self._proposals
+                self._arrived.set()
 
     async def _commit(self, proposals: list[IsrProposal]) -> list[IsrProposal]:
         """One commit of all that is valid. Returns the proposals to try again."""

@@ -123,6 +123,9 @@ async def test_a_leader_ahead_of_the_image_waits_for_it(metadata, nursery, autoj
     updater.submit(outcomes.proposal("t0", partition_epoch=8))
     await trio.sleep(1)
     assert not outcomes.of
+    updater.submit(outcomes.proposal("t1"))
+    await trio.sleep(1)
+    assert outcomes.of.keys() == {"t1"}  # others do not wait for it
     ahead = PartitionImage((1, 2, 3), (1, 2, 3), 1, leader_epoch=4, partition_epoch=8)
     await store.commit([PartitionChanged("t0", 0, ahead)])
     await trio.sleep(1)

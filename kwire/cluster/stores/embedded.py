@@ -153,7 +153,7 @@ class EmbeddedStore:
                 pending.error = error
         if commits:
             try:
-                await self._executor.run(self._append, commits_line(self._committed.version + 1, commits))
+                await self._executor.run(self._append, self._committed.version + 1, commits)
             except OSError as error:
                 self._fail(batch, error)
             else:
@@ -184,8 +184,9 @@ class EmbeddedStore:
         if self._broken:
             self._refusal = message
 
-    def _append(self, line: bytes) -> None:
+    def _append(self, version: int, commits: Sequence[Sequence[Change]]) -> None:
         """In a worker thread. A failed write is taken back; where that fails too, the file is not written again."""
+        line = commits_line(version, commits)
         try:
             self._file.pwrite([line], self._end)
             self._file.sync()
@@ -200,15 +201,16 @@ class EmbeddedStore:
 
     async def _compact(self) -> None:
         try:
-            await self._executor.run(self._begin_anew, image_line(self._committed))
+            await self._executor.run(self._begin_anew, self._committed)
         except OSError as error:
             logger.warning("cannot shorten %s: %s", self._path, error.strerror or error)
             if self._broken:
                 self._refusal = f"cannot write the metadata to {self._path}: {error.strerror or error}"
         self._compact_at = max(COMPACT_BYTES, COMPACT_FACTOR * self._end)
 
-    def _begin_anew(self, line: bytes) -> None:
+    def _begin_anew(self, image: MetadataImage) -> None:
         """In a worker thread. Nothing may go to the old file once a new one has its name, or may have after a crash."""
+        line = image_line(image)
         try:
             self._files.write_atomically(self._path, line)
         except OSError:

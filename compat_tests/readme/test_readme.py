@@ -11,19 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from compat_tests.readme.documents import ROOT, blocks
 from kwire.broker.table import markdown
 from kwire.testing.process import BrokerProcess
 
-ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text()
+README = ROOT / "README.md"
 KWIRE = Path(sys.executable).with_name("kwire")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-
-
-@pytest.mark.parametrize("example", [block for block in blocks("python") if "def test_" not in block])
+@pytest.mark.parametrize("example", [block for block in blocks(README, "python") if "def test_" not in block])
 def test_a_client_example_runs(example: str, kwire_broker: BrokerProcess) -> None:
     done = subprocess.run(
         [sys.executable, "-c", example.replace("localhost:9092", kwire_broker.bootstrap)],
@@ -38,7 +34,7 @@ def test_a_client_example_runs(example: str, kwire_broker: BrokerProcess) -> Non
 
 def test_the_command_line_example_runs(kwire_broker_factory: Callable[..., BrokerProcess]) -> None:
     fresh = kwire_broker_factory()
-    (example,) = [block for block in blocks("") if "kwire produce greetings" in block]
+    (example,) = [block for block in blocks(README, "") if "kwire produce greetings" in block]
     script = re.sub(r"kwire (topics|produce|consume)", f"{KWIRE} \\1", example)
     script = re.sub(r"greetings\b", f"greetings --bootstrap {fresh.bootstrap}", script)
     done = subprocess.run(["bash", "-ec", script], capture_output=True, text=True, timeout=60, check=False)
@@ -47,7 +43,7 @@ def test_the_command_line_example_runs(kwire_broker_factory: Callable[..., Broke
 
 
 def test_the_pytest_example_runs(tmp_path: Path) -> None:
-    (example,) = [block for block in blocks("python") if "def test_" in block]
+    (example,) = [block for block in blocks(README, "python") if "def test_" in block]
     (tmp_path / "test_example.py").write_text(example)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     done = subprocess.run(
@@ -63,4 +59,4 @@ def test_the_pytest_example_runs(tmp_path: Path) -> None:
 
 
 def test_the_table_of_apis_is_the_registrys() -> None:
-    assert markdown() in README
+    assert markdown() in README.read_text()

@@ -1,0 +1,87 @@
+"""Every file, command, option, module and make target that a document names is there."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from compat_tests.readme.documents import DOCUMENTS, ROOT, commands, prose
+from jvm import spark
+from kwire.cli.app import app
+
+PLACES = (ROOT, ROOT / "kwire", ROOT / "spark_jobs")
+"""Where a document's paths begin."""
+ENDINGS = (".py", ".md", ".xml", ".toml", ".yaml", ".txt", "/")
+BY_DOCUMENT = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+@BY_DOCUMENT
+def test_files(document: Path) -> None:
+    quoted = [text for text in re.findall(r"`([^`\n]+)`", prose(document)) if text.endswith(ENDINGS)]
+    linked = [text for text in re.findall(r"\]\(([^)#]+)", prose(document)) if "://" not in text]
+    missing = [
+        text
+        for text in quoted
+        if "<" not in text and " " not in text and not any((place / text).exists() for place in PLACES)
+    ]
+    assert missing + [text for text in linked if not (document.parent / text).exists()] == []
+
+
+@BY_DOCUMENT
+def test_headings_that_links_go_to(document: Path) -> None:
+    text = prose(document)
+    headings = [re.sub(r"[^\w -]", "", heading.lower()) for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE)]
+    anchors = {heading.replace(" ", "-") for heading in headings}
+    assert [target for target in re.findall(r"\]\(#([^)]+)\)", text) if target not in anchors] == []
+
+
+@BY_DOCUMENT
+def test_make_targets(document: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {line.split()[1] for line in commands(document) if line.startswith("make ")}
+    assert named <= targets
+
+
+@BY_DOCUMENT
+def test_modules_that_python_runs(document: Path) -> None:
+    named = re.findall(r"python -m ([a-z_.]+)", "\n".join(commands(document)))
+    assert [module for module in named if importlib.util.find_spec(module) is None] == []
+
+
+def kwires_own() -> list[str]:
+    shown = {line.rpartition("|")[2].strip() for document in DOCUMENTS for line in commands(document)}
+    found = [re.fullmatch(r"(?:\.venv/bin/)?kwire ([a-z-].*)", line) for line in shown]
+    return sorted({line[1] for line in found if line and not line[1].startswith("ready on ")})
+
+
+@pytest.mark.parametrize("line", kwires_own())
+def test_kwires_command_line_is_understood(line: str) -> None:
+    """Parsed to the last option, and not run."""
+    words = shlex.split(line)
+    command: click.Command | None = app
+    while isinstance(command, click.Group):
+        command = command.get_command(click.Context(command), words.pop(0))
+    assert command is not None
+    command.make_context(command.name, words)
+
+
+@pytest.mark.parametrize("document", ["README.md", "spark_jobs/README.md", "spark_jobs/word_counts.py"])
+def test_sparks_version(document: str) -> None:
+    named = re.findall(r"(?:pyspark==|spark-sql-kafka-0-10_2\.13:)(\d[\d.]*)", (ROOT / document).read_text())
+    assert set(named) == {spark.VERSION}
+
+
+@pytest.mark.parametrize("document", ["README.md", "spark_jobs/README.md"])
+def test_the_spark_jobs_command_lines_are_understood(document: str) -> None:
+    from spark_jobs import word_counts
+
+    shown = [re.search(r"word_counts(?:\.py)? (.+)$", line) for line in commands(ROOT / document)]
+    jobs = [word_counts.parse(shlex.split(found[1])) for found in shown if found]
+    assert {type(job).__name__ for job in jobs} == {"Publish", "Count"}
+    (target,) = {job.counts_topic for job in jobs if isinstance(job, word_counts.Count)}
+    assert any(f"kwire consume {target} " in line for line in commands(ROOT / document))

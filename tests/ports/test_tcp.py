@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import socket
 import struct
+from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
 
 from kwire.ports import tcp
+from kwire.ports.files import FileSlice
+from kwire.ports.real_files import PosixFileSystem
 from kwire.ports.tcp import TcpListener, TcpStream, TcpTransport
 from kwire.ports.transport import Stream, StreamClosed
 
@@ -81,6 +85,34 @@ async def test_every_connection_sends_without_delay() -> None:
         stream.close()
         nursery.cancel_scope.cancel()
     listener.close()
+
+
+async def test_a_slice_of_a_real_file_is_sent_without_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """os.sendfile: the kernel takes the bytes from the page cache to the socket."""
+    content = bytes(range(256)) * 4096
+    (tmp_path / "segment.log").write_bytes(content)
+    part = FileSlice(PosixFileSystem().open(str(tmp_path / "segment.log")), 1000, len(content) - 1000)
+
+    def refuse(*_: object) -> bytes:
+        raise AssertionError("the slice was read")
+
+    monkeypatch.setattr(os, "pread", refuse)
+
+    async def send_slice(stream: Stream) -> None:
+        await stream.send([b"header", part])
+
+    listener = await TcpTransport().listen("127.0.0.1", 0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.serve, send_slice)
+        stream = await TcpTransport().connect("127.0.0.1", listener.port)
+        received = b""
+        while data := await stream.receive(65536):
+            received += data
+        assert received == b"header" + content[1000:]
+        stream.close()
+        listener.close()
 
 
 async def test_a_reset_is_a_closed_stream() -> None:

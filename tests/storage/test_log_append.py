@@ -2,14 +2,15 @@ import errno
 
 import pytest
 
+from kwire.ports.memory_files import MemoryFile
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import CorruptBatchError, InvalidBatch
 from kwire.protocol.records.header import iter_batches, read_header
 from kwire.storage import layout
 from kwire.storage.log import UnexpectedAppendOffset
-from kwire.storage.validation import validate
 
-from .support import T0, Place, append, batch, idempotent, placed, read_all
+from .produced import validate
+from .support import T0, Place, append, batch, end_transaction, idempotent, placed, read_all
 
 
 async def test_offsets_and_the_leader_epoch_are_given():
@@ -23,6 +24,27 @@ async def test_offsets_and_the_leader_epoch_are_given():
     assert [(h.base_offset, h.leader_epoch) for h in headers] == [(0, 3), (2, 4)]
     assert log.epochs.entries() == [(3, 0), (4, 2)]
     assert read_all(log) == [(0, "a"), (1, "b"), (2, "c")]
+
+
+async def test_a_batch_is_one_gathered_write_of_what_came(monkeypatch):
+    """Only the first 16 bytes are new: base offset, length, leader epoch. All others are those of the request."""
+    log = Place().open()
+    await append(log, "a")
+    writes = []
+    pwrite = MemoryFile.pwrite
+
+    def noting(file, buffers, position):
+        writes.append((file.path, list(buffers)))
+        return pwrite(file, buffers, position)
+
+    monkeypatch.setattr(MemoryFile, "pwrite", noting)
+    sent = memoryview(batch(["b" * 5000]))
+    await log.append_as_leader(sent, 3)
+    ((path, (head, rest)),) = [write for write in writes if write[0].endswith(layout.LOG)]
+    assert path == log.segments.active.path(layout.LOG)
+    assert len(head) == 16
+    assert rest.obj is sent.obj
+    assert rest == sent[16:]
 
 
 async def test_validated_batches_are_taken_as_they_are():
@@ -75,6 +97,15 @@ async def test_jitter_rolls_earlier():
     assert len(log.segments) == 2
     await append(log, "d", timestamp=T0 + 1001 - jitter)
     assert len(log.segments) == 3
+
+
+async def test_the_first_segment_has_its_jitter_too():
+    place = Place(segment_ms=1000, segment_jitter_ms=500)
+    log = place.open()
+    assert 0 < log.segments.active.roll_jitter_ms < 500
+    await append(log, "a")
+    await log.close()
+    assert 0 < place.open().segments.active.roll_jitter_ms < 500
 
 
 async def test_a_full_index_rolls():
@@ -225,6 +256,19 @@ async def test_a_flush_that_waited_does_not_bring_back_older_leader_epochs():
     assert place.memory.read(f"/data/t-0/{layout.LEADER_EPOCHS}") == b"0\n2\n1 0\n2 1\n"
     await log.close()
     assert place.open().epochs.entries() == [(1, 0), (2, 1)]
+
+
+async def test_aborted_transactions_of_a_flushed_segment_outlive_a_power_cut():
+    place = Place()
+    log = place.open()
+    await log.append_as_leader(idempotent(["a"], 0, transactional=True), 0)
+    await end_transaction(log, commit=False)
+    log.roll()
+    await append(log, "b")
+    await log.flush()
+    place.memory.lose_power()
+    again = place.open(clean=False, recovery_point=log.recovery_point)
+    assert [aborted.producer_id for aborted in again.aborted(0, again.read(0, 1000))] == [7]
 
 
 async def test_a_deleted_segment_does_not_keep_a_flush_from_the_others():

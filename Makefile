@@ -35,6 +35,7 @@ lint: $(VENV)/.lint
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# A broker that may not keep its bytecode would compile itself at every start.
 bench: $(VENV)/.test jars
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m benchmarks $(BENCH)
 
@@ -53,7 +54,7 @@ format: $(VENV)/.lint
 
 clean:
 	rm -rf $(VENV) build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
-	rm -rf kwire/protocol/codec/_generated
+	rm -rf kwire/protocol/codec/_generated artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

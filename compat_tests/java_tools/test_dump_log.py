@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,17 +15,23 @@ from kwire.testing.factories import TopicFactory
 
 pytestmark = pytest.mark.xdist_group("java")
 
+FolderOf = Callable[[str], Path]
 COMPLAINTS = re.compile(r"mismatch|non-?consecutive|corrupt|invalid|error|exception|isvalid: false", re.IGNORECASE)
 MIB = 1024 * 1024
 PERFORMANCE = ["--num-records", "6000", "--record-size", "1000", "--throughput", "-1"]
 
 
-def folder_of(tools: JavaTools, topic: str) -> Path:
-    """The folder of partition 0; skips where the broker's files are not on this machine."""
-    folder = Path(log_dir(tools, topic)["logDir"]) / f"{topic}-0"
-    if not folder.is_dir():
-        pytest.skip("the broker's files are out of reach")
-    return folder
+@pytest.fixture
+def folder_of(java_tools: JavaTools, against: object) -> FolderOf:
+    """Finds the folder of a topic's partition 0; skips where another broker's files are not on this machine."""
+
+    def find(topic: str) -> Path:
+        folder = Path(log_dir(java_tools, topic)["logDir"]) / f"{topic}-0"
+        if against and not folder.is_dir():
+            pytest.skip("the broker's files are out of reach")
+        return folder
+
+    return find
 
 
 def dump(tools: JavaTools, file: Path, *arguments: str) -> list[str]:
@@ -40,10 +47,12 @@ def numbers(lines: list[str], field: str) -> list[int]:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_segments_of_every_compression(java_tools: JavaTools, kwire_topic: str, codec: str) -> None:
+def test_segments_of_every_compression(
+    java_tools: JavaTools, folder_of: FolderOf, kwire_topic: str, codec: str
+) -> None:
     lines = [f"h:{i}|key {i}|value {i}" for i in range(50)]
     produce(java_tools, kwire_topic, lines, "--compression-codec", codec)
-    (file,) = folder_of(java_tools, kwire_topic).glob("*.log")
+    (file,) = folder_of(kwire_topic).glob("*.log")
     got = dump(java_tools, file, "--print-data-log")
     batches = [line for line in got if line.startswith("baseOffset: ")]
     assert numbers(batches, "baseOffset")[0] == 0
@@ -57,11 +66,11 @@ def test_segments_of_every_compression(java_tools: JavaTools, kwire_topic: str, 
 
 
 def test_rolled_segments_with_their_indexes_and_snapshots(
-    java_tools: JavaTools, kwire_topic_factory: TopicFactory
+    java_tools: JavaTools, folder_of: FolderOf, kwire_topic_factory: TopicFactory
 ) -> None:
     topic = kwire_topic_factory(configs={"segment.bytes": MIB})
     java_tools.run("ProducerPerformance", "--topic", topic, *PERFORMANCE)
-    folder = folder_of(java_tools, topic)
+    folder = folder_of(topic)
     segments = sorted(folder.glob("*.log"))
     assert len(segments) > 4
     next_offset = 0
@@ -91,9 +100,9 @@ def test_rolled_segments_with_their_indexes_and_snapshots(
         assert numbers([producer], "lastOffset") == [int(snapshot.stem) - 1]
 
 
-def test_the_segment_being_written(java_tools: JavaTools, kwire_topic: str) -> None:
+def test_the_segment_being_written(java_tools: JavaTools, folder_of: FolderOf, kwire_topic: str) -> None:
     java_tools.run("ProducerPerformance", "--topic", kwire_topic, *PERFORMANCE)
-    (file,) = folder_of(java_tools, kwire_topic).glob("*.log")
+    (file,) = folder_of(kwire_topic).glob("*.log")
     assert sum(numbers(dump(java_tools, file), "count")) == 6000
     # How much of its indexes is in their files already is the broker's affair; what is there must be right.
     dump(java_tools, file.with_suffix(".index"))

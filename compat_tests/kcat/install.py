@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 
 
 def kcat_program() -> str:
@@ -21,4 +22,7 @@ def kcat_program() -> str:
 
 
 if __name__ == "__main__":
-    kcat_program()
+    try:
+        kcat_program()
+    except RuntimeError as error:
+        sys.exit(str(error))

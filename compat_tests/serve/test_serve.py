@@ -87,14 +87,17 @@ def test_records_and_deletions_survive_a_stop(own_brokers: Factory) -> None:
 def test_it_prints_one_line_when_it_is_ready(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kwire", "serve", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        host, _, port = line.removeprefix("kwire ready on ").strip().rpartition(":")
-        assert host == "127.0.0.1"
-        socket.create_connection((host, int(port))).close()
-        process.terminate()
-        assert process.stdout.read() == ""
-    assert process.returncode == 0
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            host, _, port = line.removeprefix("kwire ready on ").strip().rpartition(":")
+            assert host == "127.0.0.1"
+            socket.create_connection((host, int(port))).close()
+            process.terminate()
+            assert process.stdout.read() == ""
+            assert process.wait(STOP_WITHIN_S) == 0
+        finally:
+            process.kill()
 
 
 def test_a_second_broker_on_the_same_directory_is_refused(own_brokers: Factory) -> None:

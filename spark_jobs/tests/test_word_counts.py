@@ -63,7 +63,10 @@ def _iso(moment: datetime) -> str:
 
 
 class Job:
-    """One run of the job by spark-submit, in a process group of its own: the JVM and its Python are the driver."""
+    """One run of the job by spark-submit, in a process group of its own: the JVM and its Python are the driver.
+
+    Leaving it as a context manager kills what still runs.
+    """
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.log = folder / f"{arguments[0]}.log"
@@ -88,6 +91,13 @@ class Job:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        if self.process.poll() is None:
+            self.kill()
+
 
 class Counting:
     """The second half of the pipeline, with a checkpoint and a topic of its own, on a small trigger."""
@@ -102,6 +112,10 @@ class Counting:
 
     def start(self) -> Job:
         return Job(self.folder, *self.arguments)
+
+    def run_to_its_end(self) -> None:
+        with self.start() as job:
+            job.finish()
 
     def batches(self) -> int:
         """How many batches are complete."""
@@ -129,7 +143,8 @@ def published(broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -
     create_topic(broker.bootstrap, LINES, 3, {})
     folder = tmp_path_factory.mktemp("publish")
     arguments = ["--bootstrap-servers", broker.bootstrap, "--lines-topic", LINES, "--start", _iso(START)]
-    Job(folder, "publish", *arguments, "--seconds-per-line", str(SECONDS_PER_LINE)).finish()
+    with Job(folder, "publish", *arguments, "--seconds-per-line", str(SECONDS_PER_LINE)) as job:
+        job.finish()
     return LINES
 
 
@@ -143,30 +158,30 @@ def test_every_line_of_the_book_is_in_the_topic_once(broker: BrokerProcess, publ
 
 def test_counts_are_right_although_the_driver_was_killed(broker: BrokerProcess, published: str, tmp_path: Path) -> None:
     counting = Counting(broker, tmp_path, "driver-killed")
-    job = counting.start()
-    counting.wait_for(BATCHES_BEFORE_CRASH, job)
-    job.kill()
+    with counting.start() as job:
+        counting.wait_for(BATCHES_BEFORE_CRASH, job)
+        job.kill()
     assert counting.batches() < BATCHES
     partial = topics.last_values(broker.bootstrap, "driver-killed")
     assert 0 < sum(value["count"] for value in partial.values()) < 75_000
-    counting.start().finish()
+    counting.run_to_its_end()
     assert topics.last_values(broker.bootstrap, "driver-killed") == expected_counts()
     assert counting.batches() >= BATCHES
 
 
 def test_counts_are_right_although_the_broker_was_killed(broker: BrokerProcess, published: str, tmp_path: Path) -> None:
     counting = Counting(broker, tmp_path, "broker-killed")
-    job = counting.start()
-    counting.wait_for(BATCHES_BEFORE_CRASH, job)
-    broker.kill()
-    assert counting.batches() < BATCHES
-    broker.start()
-    # The clients inside Spark try again until the broker is back: the driver sees nothing of it.
-    job.finish()
+    with counting.start() as job:
+        counting.wait_for(BATCHES_BEFORE_CRASH, job)
+        broker.kill()
+        assert counting.batches() < BATCHES
+        broker.start()
+        # The clients inside Spark try again until the broker is back: the driver sees nothing of it.
+        job.finish()
     assert topics.last_values(broker.bootstrap, "broker-killed") == expected_counts()
     # A run from the checkpoint finds nothing more to do, and changes nothing.
     before = len(list(topics.records(broker.bootstrap, "broker-killed")))
-    counting.start().finish()
+    counting.run_to_its_end()
     assert len(list(topics.records(broker.bootstrap, "broker-killed"))) == before
 
 

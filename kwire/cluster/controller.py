@@ -16,6 +16,7 @@ from kwire.metadata.changes import Change, ProducerIdsReserved
 from kwire.metadata.image import MetadataImage
 from kwire.metadata.store import MetadataStore, VersionConflict
 from kwire.ports.randomness import Randomness
+from kwire.protocol.errors import ErrorCode
 
 T = TypeVar("T")
 
@@ -59,6 +60,12 @@ class Controller:
             self._randomness,
         )
         return await self._each(lambda image: topics.create_topics(image, asked, creation), validate_only)
+
+    async def create_internal_topic(self, topic: Callable[[BrokerConfig], NewTopic]) -> None:
+        """Creates one of `kwire.cluster.internal_topics` where it does not exist; raises what keeps it from being."""
+        (result,) = await self.create_topics([topic(self._config())])
+        if result.error is not None and result.error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise result.error
 
     async def delete_topics(self, asked: Sequence[tuple[str | None, bytes]]) -> list[Result]:
         """A result for each topic, by name (the id zero) or by id (the name None)."""

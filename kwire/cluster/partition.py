@@ -108,8 +108,10 @@ class Partition(Replica):
         self.changed()
         return new_epoch
 
-    async def retire(self) -> None:
-        """This broker is no replica any more: who waits gets NOT_LEADER_OR_FOLLOWER. On return the log is idle."""
+    async def retire(self, *, deleted: bool) -> None:
+        """This broker is no replica any more, since the topic is deleted or the replica moved: who waits gets
+        UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER. On return the log is idle."""
+        self.deleted = deleted
         self.is_leader = False
         self.leadership = self._writable = None
         self.changed()
@@ -161,30 +163,37 @@ class Partition(Replica):
         return leadership.log
 
     async def append(
-        self, records: ValidatedBatches | Buffer, acks: int, *, origin: Origin = Origin.CLIENT
+        self,
+        records: ValidatedBatches | Buffer,
+        acks: int,
+        *,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
     ) -> Appended:
         """Appends as the leader; a blob of bytes is validated first. Raises what `check_appendable` and the log raise.
 
-        With acks=all the caller then waits (`kwire.cluster.waiting.ReplicationWait`).
+        With acks=all the caller then waits (`kwire.cluster.waiting.ReplicationWait`). `transaction_version` is that
+        under which a marker is written (KIP-890).
         """
         log = self.check_appendable(acks)
         epoch = self.leader_epoch
         self._holders += 1
         try:
-            info = await log.append_as_leader(records, epoch, origin=origin)
+            info = await log.append_as_leader(records, epoch, origin=origin, transaction_version=transaction_version)
         finally:
+            # A caller that is cancelled while the log is flushed leaves an append that is there for all others.
             self.release_role()
-        if self.leadership is not None:
-            self.leadership.advance()
-        if self._waiters:
-            self.changed()
+            if self.leadership is not None:
+                self.leadership.advance()
+            if self._waiters:
+                self.changed()
         return Appended(info, info.last_offset + 1, epoch)
 
     def acknowledged(self, appended: Appended) -> ErrorCode | None:
         """What an acks=all producer is to be told of its append; None as long as it has to wait."""
         leadership = self.leadership
         if leadership is None or appended.leader_epoch < leadership.since_epoch:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return self._not_leader().code
         if leadership.log is None:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if leadership.log.high_watermark < appended.required_offset:
@@ -222,7 +231,7 @@ class Partition(Replica):
             raise self._not_leader()
         return self.leadership.low_watermark
 
-    def read_for_follower(
+    async def fetch_for_follower(
         self,
         broker_id: int,
         offset: int,
@@ -238,37 +247,10 @@ class Partition(Replica):
         """A follower's fetch: reads up to the log's end and, with `record`, notes how far the follower is.
 
         `record` is for the first look at a request: when it is looked at again after a wait, it tells nothing new.
-        Raises what `read` raises; UNKNOWN_LEADER_EPOCH (NOT_LEADER_OR_FOLLOWER where the request has no epoch) to a
+        Raises what `fetch` raises; UNKNOWN_LEADER_EPOCH (NOT_LEADER_OR_FOLLOWER where the request has no epoch) to a
         broker that is no replica; NOT_LEADER_OR_FOLLOWER for a broker epoch that is over.
         """
-        leadership, follower = self._follower(broker_id, current_leader_epoch)
-        read = self.read(
-            offset,
-            max_bytes,
-            Bound.LOG_END,
-            current_leader_epoch=current_leader_epoch,
-            last_fetched_epoch=last_fetched_epoch,
-            min_one=min_one,
-        )
-        if not record or read.diverging is not None:
-            return read
-        return self._record(leadership, follower, offset, log_start_offset, broker_epoch, read)
-
-    async def fetch_for_follower(
-        self,
-        broker_id: int,
-        offset: int,
-        max_bytes: int,
-        *,
-        current_leader_epoch: int = NO_EPOCH,
-        last_fetched_epoch: int = NO_EPOCH,
-        log_start_offset: int = -1,
-        broker_epoch: int = ANY_EPOCH,
-        min_one: bool = False,
-        record: bool = True,
-    ) -> PartitionRead:
-        """As `read_for_follower`, but leaves cold data to a worker thread and awaits it."""
-        leadership, follower = self._follower(broker_id, current_leader_epoch)
+        self._follower(broker_id, current_leader_epoch)
         read = await self.fetch(
             offset,
             max_bytes,
@@ -277,9 +259,16 @@ class Partition(Replica):
             last_fetched_epoch=last_fetched_epoch,
             min_one=min_one,
         )
-        if not record or read.diverging is not None or self.leadership is not leadership:
+        # Cold data took a while, in which the role may have changed and the follower's assignment too.
+        leadership, follower = self._follower(broker_id, current_leader_epoch)
+        if not record or read.diverging is not None:
             return read
-        return self._record(leadership, follower, offset, log_start_offset, broker_epoch, read)
+        now = self._surroundings.now_ms()
+        if leadership.fetched(follower, offset, log_start_offset, read.log_end_offset, now, broker_epoch):
+            self.changed()
+            if leadership.log is not None:
+                return read._replace(high_watermark=leadership.log.high_watermark)
+        return read
 
     def _follower(self, broker_id: int, current_leader_epoch: int) -> tuple[Leadership, Follower]:
         self.local_log(current_leader_epoch)
@@ -295,19 +284,3 @@ class Partition(Replica):
                 f"Broker {broker_id} is not known as a replica of {self.name}",
             )
         return leadership, follower
-
-    def _record(
-        self,
-        leadership: Leadership,
-        follower: Follower,
-        offset: int,
-        log_start_offset: int,
-        broker_epoch: int,
-        read: PartitionRead,
-    ) -> PartitionRead:
-        now = self._surroundings.now_ms()
-        if leadership.fetched(follower, offset, log_start_offset, read.log_end_offset, now, broker_epoch):
-            self.changed()
-            if leadership.log is not None:
-                return read._replace(high_watermark=leadership.log.high_watermark)
-        return read

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 NO_EPOCH = -1
 """An epoch that a request does not say."""
 
+NO_SUCH_PARTITION = "This server does not host this topic-partition."
+"""What Kafka says with UNKNOWN_TOPIC_OR_PARTITION."""
+
 LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3
@@ -96,6 +99,7 @@ class Replica:
     """One partition as this broker has it. Not to be used before the ReplicaManager gave it a log."""
 
     __slots__ = (
+        "deleted",
         "epoch_start_offset",
         "index",
         "is_leader",
@@ -112,6 +116,8 @@ class Replica:
         self.topic_id = topic_id
         self.log: Log | None = None
         """None while there is none: its log dir is offline."""
+        self.deleted = False
+        """Whether its topic is gone, which whoever still holds this is told by UNKNOWN_TOPIC_OR_PARTITION."""
         self.is_leader = False
         self.leader = NO_LEADER
         self.leader_epoch = NO_EPOCH
@@ -126,7 +132,8 @@ class Replica:
         """The log, for a request that believes in `current_leader_epoch`.
 
         Raises FENCED_LEADER_EPOCH for an older epoch, UNKNOWN_LEADER_EPOCH for a newer one, NOT_LEADER_OR_FOLLOWER
-        where a leader is asked for and this broker is none, KAFKA_STORAGE_ERROR where the log dir is offline.
+        where a leader is asked for and this broker is none, UNKNOWN_TOPIC_OR_PARTITION where the partition is deleted,
+        KAFKA_STORAGE_ERROR where the log dir is offline.
         """
         if self.log is None:
             raise self._offline()
@@ -146,6 +153,8 @@ class Replica:
         return f"{self.topic}-{self.index}"
 
     def _not_leader(self) -> KafkaError:
+        if self.deleted:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION)
         return KafkaError(
             ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Leader not local for partition {self.name}, it is broker {self.leader}"
         )
@@ -153,7 +162,7 @@ class Replica:
     def _offline(self) -> KafkaError:
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {self.name} is in an offline log directory")
 
-    def read(
+    async def fetch(
         self,
         offset: int,
         max_bytes: int,
@@ -168,27 +177,9 @@ class Replica:
 
         An offset between the bound and the log's end reads nothing, and so does a `max_bytes` too small for the first
         batch. With `last_fetched_epoch` (the epoch of the reader's last record) the histories are compared first
-        (KIP-595). Raises what `local_log` raises, and OFFSET_OUT_OF_RANGE for an offset before the log's start or after
-        its end, or where that epoch is unknown here. May wait for the disk where the data is cold: `fetch` does not.
+        (KIP-595). Cold data is left to a worker thread and awaited. Raises what `local_log` raises, and
+        OFFSET_OUT_OF_RANGE for an offset before the log's start or after its end, or where that epoch is unknown here.
         """
-        view = self._view(offset, bound, current_leader_epoch, last_fetched_epoch, leader_only)
-        if view.diverging is not None:
-            return view.nothing()
-        found = view.log.read(offset, max_bytes, upto=view.upto, min_one=min_one)
-        return view.result(found, bound)
-
-    async def fetch(
-        self,
-        offset: int,
-        max_bytes: int,
-        bound: Bound = Bound.HIGH_WATERMARK,
-        *,
-        current_leader_epoch: int = NO_EPOCH,
-        last_fetched_epoch: int = NO_EPOCH,
-        min_one: bool = False,
-        leader_only: bool = True,
-    ) -> PartitionRead:
-        """As `read`, but leaves cold data to a worker thread and awaits it."""
         view = self._view(offset, bound, current_leader_epoch, last_fetched_epoch, leader_only)
         if view.diverging is not None:
             return view.nothing()

@@ -20,7 +20,9 @@ import trio
 from kwire.cluster.fetcher import FetchSettings
 from kwire.cluster.fetchers import Fetchers
 from kwire.cluster.isr import ANY_EPOCH, IsrUpdater
+from kwire.cluster.leaderships import LeadershipListener, Leaderships
 from kwire.cluster.partition import Partition
+from kwire.cluster.replica import NO_SUCH_PARTITION
 from kwire.config.broker import BrokerConfig
 from kwire.config.topic import LogConfig
 from kwire.metadata.image import NO_LEADER, BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
@@ -65,6 +67,7 @@ class ReplicaManager:
         self._logs = logs
         self._clock = clock
         self._listener: str = config["inter.broker.listener.name"] or config["security.inter.broker.protocol"]
+        self._leaderships = Leaderships()
         self._isr = IsrUpdater(store, self.broker_id)
         self.propose_isr = self._isr.submit
         self._fetchers = Fetchers(
@@ -94,9 +97,7 @@ class ReplicaManager:
         found = self.partitions.get((topic, index))
         if found is None:
             if self._image.partition(topic, index) is None:
-                raise KafkaError(
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
-                )
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_SUCH_PARTITION)
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Broker {self.broker_id} is no replica of {topic}-{index}"
             )
@@ -108,6 +109,13 @@ class ReplicaManager:
         if name is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
         return self.partition(name, index)
+
+    def listen(self, topic: str, listener: LeadershipListener) -> None:
+        """Tells the listener which partitions of the topic this broker leads: now, and whenever that changes."""
+        self._leaderships.listen(topic, listener)
+        for partition in self.partitions.values():
+            if partition.topic == topic:
+                self._leaderships.look(partition)
 
     # Following the metadata
 
@@ -144,7 +152,8 @@ class ReplicaManager:
 
     async def _depart(self, old: MetadataImage, new: MetadataImage) -> None:
         """Ends the partitions that are deleted, and those that moved to other brokers."""
-        gone = []
+        gone: dict[tuple[str, int], bool] = {}
+        """To whether the topic is deleted."""
         for name, before in old.topics.items():
             after = new.topics.get(name)
             if after is before:
@@ -152,16 +161,16 @@ class ReplicaManager:
             for index, was in enumerate(before.partitions):
                 if self.broker_id not in was.replicas:
                     continue
-                stays = (
-                    after is not None and after.id == before.id and self.broker_id in after.partitions[index].replicas
-                )
-                if not stays:
-                    gone.append((name, index))
-        for key in gone:
+                if after is None or after.id != before.id:
+                    gone[name, index] = True
+                elif self.broker_id not in after.partitions[index].replicas:
+                    gone[name, index] = False
+        for key, deleted in gone.items():
             partition = self.partitions.pop(key, None)
             if partition is not None:
                 self._fetchers.leave(partition)
-                await partition.retire()
+                await partition.retire(deleted=deleted)
+                self._leaderships.look(partition)
         try:
             await self._logs.delete(gone)
         except KafkaError as error:
@@ -225,6 +234,7 @@ class ReplicaManager:
             self._fetchers.leave(partition)
         new_epoch = await partition.take_role(state)
         self.partitions[partition.topic, partition.index] = partition
+        self._leaderships.look(partition)
         if follows and new_epoch and partition.log is not None:
             self._fetchers.follow(partition, state.leader)
 
@@ -267,6 +277,7 @@ class ReplicaManager:
             if partition is not None:
                 self._fetchers.leave(partition)
                 partition.lose_log()
+                self._leaderships.look(partition)
 
     def _endpoint(self, broker_id: int) -> Endpoint | None:
         broker = self.brokers.get(broker_id)

@@ -9,7 +9,11 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 MAX_NAME_LENGTH = 249
 """A folder `name-partition` must be a file name: 255 bytes, less the longest suffix a partition number makes."""
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+CONSUMER_OFFSETS = "__consumer_offsets"
+TRANSACTION_STATE = "__transaction_state"
+SHARE_GROUP_STATE = "__share_group_state"
+
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
 """Topics that coordinators write; clients that ask for all topics leave them out."""
 
 _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")

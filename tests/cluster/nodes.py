@@ -14,6 +14,7 @@ from dataclasses import replace
 import trio
 
 from kwire.client.frames import FrameReader
+from kwire.cluster.elections import with_leader
 from kwire.cluster.partition import ALL, Appended, Partition
 from kwire.cluster.replica import Bound
 from kwire.cluster.replicas import ReplicaManager
@@ -95,7 +96,7 @@ class Node:
     async def stop(self) -> None:
         self._life.cancel()
         await trio.testing.wait_all_tasks_blocked()
-        await self.logs.close()
+        await self.logs.close(self.store.image.brokers[self.id].epoch)
         self.logs.unlock()
         await self.store.close()
 
@@ -161,7 +162,7 @@ class Node:
         self.fetches.append(request)
         if self.mute:
             await trio.sleep_forever()
-        response = self._read(request, record=True)
+        response = await self._read(request, record=True)
         waiter = Wakeup()
         watched = self._asked(request)
         for partition in watched:
@@ -170,7 +171,7 @@ class Node:
             while not any(data.records or data.error_code for topic in response.responses for data in topic.partitions):
                 await waiter.woken.wait()
                 waiter.woken = trio.Event()
-                response = self._read(request, record=False)
+                response = await self._read(request, record=False)
         for partition in watched:
             partition.unwatch(waiter)
         return response
@@ -183,7 +184,7 @@ class Node:
                     found.append(self.replicas.partition_by_id(topic.topic_id, asked.partition))
         return found
 
-    def _read(self, request: FetchRequest, record: bool) -> FetchResponse:
+    async def _read(self, request: FetchRequest, record: bool) -> FetchResponse:
         response = FetchResponse()
         for topic in request.topics:
             told = FetchableTopicResponse(topic_id=topic.topic_id)
@@ -195,7 +196,8 @@ class Node:
                     code = self.answer.pop((topic.topic_id, asked.partition), None)
                     if code is not None:
                         raise KafkaError(code)
-                    read = self.replicas.partition_by_id(topic.topic_id, asked.partition).read_for_follower(
+                    partition = self.replicas.partition_by_id(topic.topic_id, asked.partition)
+                    read = await partition.fetch_for_follower(
                         request.replica_state.replica_id,
                         asked.fetch_offset,
                         asked.partition_max_bytes,
@@ -295,12 +297,4 @@ class Cluster:
 
     async def elect(self, leader: int, topic: str = "t", isr=None) -> None:
         """Makes `leader` the leader in a new epoch, with this ISR (as it is by default)."""
-        state = self.state(topic)
-        elected = replace(
-            state,
-            leader=leader,
-            isr=tuple(isr or state.isr),
-            leader_epoch=state.leader_epoch + 1,
-            partition_epoch=state.partition_epoch + 1,
-        )
-        await self.commit(PartitionChanged(topic, 0, elected))
+        await self.commit(PartitionChanged(topic, 0, with_leader(self.state(topic), leader, isr)))

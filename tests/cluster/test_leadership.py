@@ -23,8 +23,8 @@ async def cluster(nursery):
     return cluster
 
 
-def fetch(cluster, offset: int) -> None:
-    cluster[1].partition().read_for_follower(2, offset, 100)
+async def fetch(cluster, offset: int) -> None:
+    await cluster[1].partition().fetch_for_follower(2, offset, 100)
 
 
 def members(cluster) -> list[list[int]]:
@@ -35,11 +35,11 @@ async def test_a_follower_joins_at_the_high_watermark(cluster, autojump_clock):
     await cluster.create(isr=(1,))
     for value in (b"a", b"b"):
         await cluster[1].append(value)
-    fetch(cluster, 1)
+    await fetch(cluster, 1)
     assert not cluster.proposals
-    fetch(cluster, 2)
+    await fetch(cluster, 2)
     assert members(cluster) == [[1, 2]]
-    fetch(cluster, 2)
+    await fetch(cluster, 2)
     assert len(cluster.proposals) == 1  # one at a time
 
 
@@ -49,15 +49,15 @@ async def test_a_follower_joins_only_with_all_that_may_have_been_committed(clust
     await cluster[1].append(b"a")
     await cluster.elect(1)
     assert cluster[1].partition().log.high_watermark == 0
-    fetch(cluster, 0)
+    await fetch(cluster, 0)
     assert not cluster.proposals
-    fetch(cluster, 1)
+    await fetch(cluster, 1)
     assert members(cluster) == [[1, 2]]
 
 
 async def test_a_proposed_member_counts_before_it_is_agreed_on(cluster, autojump_clock):
     await cluster.create(isr=(1,))
-    fetch(cluster, 0)
+    await fetch(cluster, 0)
     await trio.sleep(2 * LAG)  # neither agreed nor refused, and the follower is silent
     await cluster[1].append(b"a")
     assert cluster[1].partition().log.high_watermark == 0
@@ -65,7 +65,7 @@ async def test_a_proposed_member_counts_before_it_is_agreed_on(cluster, autojump
 
 async def test_a_member_proposed_for_removal_counts_until_that_is_agreed_on(cluster, autojump_clock):
     await cluster.create()
-    fetch(cluster, 0)
+    await fetch(cluster, 0)
     await cluster[1].append(b"a")
     await trio.sleep(2 * LAG)
     assert members(cluster) == [[1]]
@@ -80,7 +80,7 @@ async def test_a_member_proposed_for_removal_counts_until_that_is_agreed_on(clus
 
 async def test_a_doubtful_outcome_keeps_the_larger_isr(cluster, autojump_clock):
     await cluster.create(isr=(1,))
-    fetch(cluster, 0)
+    await fetch(cluster, 0)
     await trio.sleep(2 * LAG)
     await cluster[1].append(b"a")
     partition = cluster[1].partition()
@@ -94,7 +94,7 @@ async def test_a_doubtful_outcome_keeps_the_larger_isr(cluster, autojump_clock):
 
 async def test_outcomes_of_an_earlier_epoch_are_ignored(cluster, autojump_clock):
     await cluster.create(isr=(1,))
-    fetch(cluster, 0)
+    await fetch(cluster, 0)
     await cluster.elect(1)
     (proposal,) = cluster.proposals
     proposal.committed(PartitionImage((1, 2), (1, 2), 1, leader_epoch=0, partition_epoch=1))
@@ -109,7 +109,7 @@ async def test_the_high_watermark_waits_for_who_is_about_to_join(cluster, autoju
     partition = cluster[1].partition()
     assert partition.log.high_watermark == 2
     partition.leadership._pending = object()  # no proposal can be made now
-    fetch(cluster, 2)
+    await fetch(cluster, 2)
     await cluster[1].append(b"c")
     assert partition.log.high_watermark == 2
     await trio.sleep(LAG + 1)

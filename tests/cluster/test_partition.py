@@ -1,5 +1,7 @@
 """One partition: reads up to a bound, look-ups, deletions, who waits, and roles that change under way."""
 
+from dataclasses import replace
+
 import pytest
 import trio
 import trio.testing
@@ -7,10 +9,12 @@ import trio.testing
 from kwire.cluster.partition import ALL
 from kwire.cluster.replica import Bound
 from kwire.cluster.waiting import ReplicationWait
+from kwire.metadata.changes import PartitionChanged
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.builder import build_batch, simple_records
 from kwire.protocol.records.header import iter_batches
 from kwire.storage.leader_epochs import EpochEnd
+from kwire.storage.log import Log
 from kwire.storage.validated import Origin
 
 from .nodes import Cluster, Wakeup
@@ -42,23 +46,22 @@ async def half_replicated(cluster):
 
 async def test_bounds(cluster, autojump_clock):
     partition = await half_replicated(cluster)
-    assert offsets(partition.read(0, 1000)) == [0]
-    assert offsets(partition.read(0, 1000, Bound.LAST_STABLE_OFFSET)) == [0]
-    assert partition.read(0, 1000, Bound.LAST_STABLE_OFFSET).aborted == []
-    assert offsets(partition.read(0, 1000, Bound.LOG_END)) == [0, 1]
-    assert offsets(partition.read(1, 1000)) == []
-    assert offsets(partition.read(2, 1000)) == []
     assert offsets(await partition.fetch(0, 1000)) == [0]
+    assert offsets(await partition.fetch(0, 1000, Bound.LAST_STABLE_OFFSET)) == [0]
+    assert (await partition.fetch(0, 1000, Bound.LAST_STABLE_OFFSET)).aborted == []
+    assert offsets(await partition.fetch(0, 1000, Bound.LOG_END)) == [0, 1]
+    assert offsets(await partition.fetch(1, 1000)) == []
+    assert offsets(await partition.fetch(2, 1000)) == []
     for offset in (-1, 3):
         with pytest.raises(KafkaError) as raised:
-            partition.read(offset, 1000)
+            await partition.fetch(offset, 1000)
         assert code_of(raised) is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 async def test_a_batch_too_large_comes_only_where_one_must_come(cluster, autojump_clock):
     partition = await half_replicated(cluster)
-    assert partition.read(0, 10).slice is None
-    assert offsets(partition.read(0, 10, min_one=True)) == [0]
+    assert (await partition.fetch(0, 10)).slice is None
+    assert offsets(await partition.fetch(0, 10, min_one=True)) == [0]
 
 
 async def test_open_transactions(cluster, autojump_clock):
@@ -69,10 +72,10 @@ async def test_open_transactions(cluster, autojump_clock):
     batch = build_batch(records, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
     await partition.append(batch, 1, origin=Origin.COORDINATOR)
     await cluster[1].append(b"out")
-    read = partition.read(0, 1000)
+    read = await partition.fetch(0, 1000)
     assert (read.last_stable_offset, read.high_watermark) == (0, 2)
     assert offsets(read) == [0, 1]
-    assert offsets(partition.read(0, 1000, Bound.LAST_STABLE_OFFSET)) == []
+    assert offsets(await partition.fetch(0, 1000, Bound.LAST_STABLE_OFFSET)) == []
     assert await partition.list_offset(-1, Bound.LAST_STABLE_OFFSET) == (-1, 0, 0)
     assert await partition.list_offset(-1) == (-1, 2, 0)
 
@@ -84,17 +87,17 @@ async def test_diverging_readers(cluster, autojump_clock):
     await cluster.elect(1)
     await cluster.elect(1)
     await cluster[1].append(b"b")  # epochs 0 at 0, 1 at 1, 2 at 1
-    assert partition.read(1, 1000, last_fetched_epoch=0).diverging is None
-    assert partition.read(2, 1000, last_fetched_epoch=0).diverging == EpochEnd(0, 1)
-    assert partition.read(1, 1000, last_fetched_epoch=2).diverging is None
+    assert (await partition.fetch(1, 1000, last_fetched_epoch=0)).diverging is None
+    assert (await partition.fetch(2, 1000, last_fetched_epoch=0)).diverging == EpochEnd(0, 1)
+    assert (await partition.fetch(1, 1000, last_fetched_epoch=2)).diverging is None
     with pytest.raises(KafkaError) as raised:
-        partition.read(1, 1000, last_fetched_epoch=3)
+        await partition.fetch(1, 1000, last_fetched_epoch=3)
     assert code_of(raised) is ErrorCode.OFFSET_OUT_OF_RANGE
-    diverged = partition.read(5, 1000, last_fetched_epoch=1)
+    diverged = await partition.fetch(5, 1000, last_fetched_epoch=1)
     assert (diverged.diverging, diverged.slice, diverged.log_end_offset) == (EpochEnd(0, 1), None, 2)
     await partition.delete_records(1)
     with pytest.raises(KafkaError) as raised:
-        partition.read(0, 1000, last_fetched_epoch=2)
+        await partition.fetch(0, 1000, last_fetched_epoch=2)
     assert code_of(raised) is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
@@ -143,15 +146,15 @@ async def test_offsets_by_time(cluster, autojump_clock):
 async def test_only_leaders_answer_unless_asked_as_a_replica(cluster, autojump_clock):
     await half_replicated(cluster)
     follower = cluster[2].partition()
-    for call in (lambda: follower.read(0, 100), lambda: follower.end_of_epoch(0), follower.low_watermark):
+    for call in (lambda: follower.end_of_epoch(0), follower.low_watermark):
         with pytest.raises(KafkaError) as raised:
             call()
         assert code_of(raised) is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    for call in (follower.list_offset(-1), follower.delete_records(0)):
+    for call in (follower.fetch(0, 100), follower.list_offset(-1), follower.delete_records(0)):
         with pytest.raises(KafkaError) as raised:
             await call
         assert code_of(raised) is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    assert offsets(follower.read(0, 1000, Bound.LOG_END, leader_only=False)) == [0]
+    assert offsets(await follower.fetch(0, 1000, Bound.LOG_END, leader_only=False)) == [0]
     assert follower.end_of_epoch(0, leader_only=False) == EpochEnd(0, 1)
 
 
@@ -190,11 +193,11 @@ async def test_waiters_are_woken_by_every_change(cluster, autojump_clock):
     partition.watch(waiter)
     await cluster[1].append(b"a")
     assert waiter.count == 1  # the end
-    partition.read_for_follower(2, 0, 100, log_start_offset=0)
+    await partition.fetch_for_follower(2, 0, 100, log_start_offset=0)
     assert waiter.count == 2  # the follower's log start became known
-    partition.read_for_follower(2, 0, 100, log_start_offset=0)
+    await partition.fetch_for_follower(2, 0, 100, log_start_offset=0)
     assert waiter.count == 2
-    partition.read_for_follower(2, 1, 100, log_start_offset=0)
+    await partition.fetch_for_follower(2, 1, 100, log_start_offset=0)
     assert waiter.count == 3  # the high watermark
     await partition.delete_records(1)
     assert waiter.count == 4
@@ -231,13 +234,13 @@ async def test_waiting_for_several_appends(cluster, autojump_clock):
     ]
     wait = ReplicationWait(appends)
     assert wait.outcomes == [None, ErrorCode.NONE, None]
-    first.read_for_follower(2, 1, 100)
+    await first.fetch_for_follower(2, 1, 100)
     assert wait.outcomes == [ErrorCode.NONE, ErrorCode.NONE, None]
     assert (first.waiting, second.waiting) == (1, 0)
     assert await wait.finish(1) == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT]
     assert first.waiting == 0
     another = ReplicationWait(appends)
-    first.read_for_follower(2, 2, 100)
+    await first.fetch_for_follower(2, 2, 100)
     assert another.settled
     assert first.waiting == 0
 
@@ -279,13 +282,61 @@ async def test_a_change_of_role_waits_for_appends_under_way(cluster, autojump_cl
     assert (partition.is_leader, partition.leader) == (False, 2)
 
 
+async def test_an_append_whose_caller_is_cancelled_is_there_for_all_others(cluster, autojump_clock, monkeypatch):
+    await cluster.create(replicas=(1,), flush_messages="1")
+    partition = cluster[1].partition()
+    waiter = Wakeup()
+    partition.watch(waiter)
+
+    async def flush(log) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(Log, "flush", flush)
+    with trio.move_on_after(1):
+        await cluster[1].append(b"a")
+    assert partition.log.log_end_offset == partition.log.high_watermark == 1
+    assert waiter.count == 1
+
+
+async def test_what_became_of_the_role_while_cold_data_were_read(cluster, autojump_clock, monkeypatch, nursery):
+    """A fetch that was begun of one leader epoch, or by a replica that is none any more, tells nothing of progress."""
+    await cluster.create()
+    partition = cluster[1].partition()
+    cluster.network.cut("broker-1", "broker-2")
+    await cluster[1].append(b"a")
+    warm = trio.Event()
+    fetch = Log.fetch
+
+    async def cold(*arguments, **options):
+        await warm.wait()
+        return await fetch(*arguments, **options)
+
+    codes = []
+
+    async def follow(epoch: int) -> None:
+        with pytest.raises(KafkaError) as raised:
+            await partition.fetch_for_follower(2, 1, 100, current_leader_epoch=epoch)
+        codes.append(code_of(raised))
+
+    monkeypatch.setattr(Log, "fetch", cold)
+    nursery.start_soon(follow, 0)
+    nursery.start_soon(follow, -1)
+    await trio.testing.wait_all_tasks_blocked()
+    await cluster.elect(1)
+    await cluster.commit(PartitionChanged("t", 0, replace(cluster.state(), replicas=(1, 3), isr=(1,))))
+    warm.set()
+    await trio.sleep(1)
+    assert sorted(codes) == [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH]
+    assert cluster.state().isr == (1,)
+
+
 async def test_a_diverging_follower_has_not_come_so_far(cluster, autojump_clock):
     partition = await half_replicated(cluster)
     await cluster.elect(1)
-    assert partition.read_for_follower(2, 2, 100, last_fetched_epoch=0).diverging is None
+    assert (await partition.fetch_for_follower(2, 2, 100, last_fetched_epoch=0)).diverging is None
     assert partition.log.high_watermark == 2
     await cluster[1].append(b"c")
-    assert partition.read_for_follower(2, 3, 100, last_fetched_epoch=0).diverging == EpochEnd(0, 2)
+    assert (await partition.fetch_for_follower(2, 3, 100, last_fetched_epoch=0)).diverging == EpochEnd(0, 2)
     assert partition.log.high_watermark == 2
 
 

@@ -70,7 +70,7 @@ async def test_deleted_topics_leave_nothing(cluster, autojump_clock):
     cluster.network.cut("broker-1", "broker-2")
     wait = ReplicationWait([(partition, await cluster[1].append(b"a", acks=ALL))])
     await cluster.commit(TopicDeleted("t"))
-    assert await wait.finish(10) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert await wait.finish(10) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert waiter.count
     assert refusal(cluster[1]) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert not cluster[1].logs.logs
@@ -87,7 +87,7 @@ async def test_a_topic_created_again_begins_anew(cluster, autojump_clock):
     assert cluster[1].partition() is not first
     assert cluster[1].values() == []
     assert cluster[1].partition().log.topic_id == b"n" * 16
-    assert first.acknowledged(await cluster[1].append(b"new")) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert first.acknowledged(await cluster[1].append(b"new")) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def test_a_replica_that_moves_away(cluster, autojump_clock):
@@ -223,13 +223,16 @@ async def test_a_failing_dir_takes_only_its_own_partitions_away(cluster, autojum
                 await append_to(cluster[1], partition)
             assert raised.value.code is ErrorCode.KAFKA_STORAGE_ERROR
             for call in (
-                lambda partition=partition: partition.read(0, 100),
-                partition.low_watermark,
-                lambda partition=partition: partition.read_for_follower(2, 0, 100),
+                partition.fetch(0, 100),
+                partition.fetch_for_follower(2, 0, 100),
+                partition.delete_records(0),
             ):
                 with pytest.raises(KafkaError) as raised:
-                    call()
+                    await call
                 assert raised.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+            with pytest.raises(KafkaError) as raised:
+                partition.low_watermark()
+            assert raised.value.code is ErrorCode.KAFKA_STORAGE_ERROR
         else:
             await append_to(cluster[1], partition)
     assert waiter.count

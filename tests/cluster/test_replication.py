@@ -8,6 +8,7 @@ from kwire.cluster.partition import ALL
 from kwire.cluster.replica import Bound
 from kwire.cluster.waiting import ReplicationWait
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.storage.log import Log
 
 from .images import topic_id
 from .nodes import Cluster
@@ -31,7 +32,7 @@ async def test_a_single_broker_commits_what_it_appends(cluster, autojump_clock):
     assert await cluster[1].produce(b"a", b"b") is ErrorCode.NONE
     partition = cluster[1].partition()
     assert partition.log.high_watermark == 2
-    read = partition.read(0, 1 << 20)
+    read = await partition.fetch(0, 1 << 20)
     assert (read.high_watermark, read.last_stable_offset, read.log_start_offset, read.log_end_offset) == (2, 2, 0, 2)
 
 
@@ -43,7 +44,7 @@ async def test_the_high_watermark_follows_the_follower(cluster, autojump_clock):
     await cluster[1].append(b"a", b"b")
     await settle()
     assert (leader.log.high_watermark, leader.log.log_end_offset) == (0, 2)
-    assert leader.read(0, 1 << 20).slice is None
+    assert (await leader.fetch(0, 1 << 20)).slice is None
     cluster.network.heal("broker-1", "broker-2")
     await settle()
     assert (leader.log.high_watermark, follower.log.log_end_offset) == (2, 2)
@@ -178,10 +179,10 @@ async def test_stale_epochs_are_fenced(cluster, autojump_clock):
     for epoch, code in ((0, ErrorCode.FENCED_LEADER_EPOCH), (2, ErrorCode.UNKNOWN_LEADER_EPOCH)):
 
         async def read(epoch: int = epoch) -> object:
-            return partition.read(0, 100, current_leader_epoch=epoch)
+            return await partition.fetch(0, 100, current_leader_epoch=epoch)
 
         async def fetched(epoch: int = epoch) -> object:
-            return partition.read_for_follower(2, 0, 100, current_leader_epoch=epoch)
+            return await partition.fetch_for_follower(2, 0, 100, current_leader_epoch=epoch)
 
         async def end(epoch: int = epoch) -> object:
             return partition.end_of_epoch(0, current_leader_epoch=epoch)
@@ -191,7 +192,7 @@ async def test_stale_epochs_are_fenced(cluster, autojump_clock):
 
         for call in (read, fetched, end, listed):
             assert await refusal(call) is code
-    assert partition.read(0, 100, current_leader_epoch=1).log_end_offset == 1
+    assert (await partition.fetch(0, 100, current_leader_epoch=1)).log_end_offset == 1
 
 
 async def test_the_follower_truncates_where_the_histories_part(cluster, autojump_clock):
@@ -317,6 +318,31 @@ async def test_an_answer_that_makes_no_sense_ends_nothing(cluster, autojump_cloc
     assert await cluster[1].produce(b"a") is ErrorCode.NONE
 
 
+async def test_a_fault_in_one_partition_keeps_no_other_from_being_fetched(cluster, autojump_clock, monkeypatch):
+    await cluster.start(1, 2)
+    await cluster.create("faulty")
+    await cluster.create("sound")
+    append = Log.append_as_follower
+
+    async def faulty(log, records):
+        if log.topic == "faulty":
+            raise ValueError("on purpose")
+        return await append(log, records)
+
+    monkeypatch.setattr(Log, "append_as_follower", faulty)
+    await cluster[1].append(b"a", topic="faulty")
+    for number in range(5):
+        assert await cluster[1].produce(b"%d" % number, topic="sound") is ErrorCode.NONE
+        await settle()
+    fetches = len(cluster[1].fetches)
+    await settle(10)
+    assert len(cluster[1].fetches) - fetches < 25
+    monkeypatch.undo()
+    await cluster.elect(1, "faulty")  # in a new leader epoch it is tried again
+    assert await cluster[1].produce(b"b", topic="faulty") is ErrorCode.NONE
+    assert cluster[2].values("faulty") == [b"a", b"b"]
+
+
 async def test_the_follower_reconnects(cluster, autojump_clock):
     await cluster.start(1, 2)
     await cluster.create()
@@ -361,7 +387,7 @@ async def test_a_follower_proposed_for_the_isr_counts_at_once(cluster, autojump_
     leadership = cluster[1].partition().leadership
     cluster.metadata.fail_next = OSError("disk full")
     partition = cluster[1].partition()
-    partition.read_for_follower(2, 1, 100, current_leader_epoch=0)
+    await partition.fetch_for_follower(2, 1, 100, current_leader_epoch=0)
     assert leadership.maximal_isr == (1, 2)
     assert leadership.isr == (1,)
     await cluster[1].append(b"b")
@@ -388,9 +414,9 @@ async def test_fetches_of_an_earlier_life_are_refused(cluster, autojump_clock):
     await cluster.create()
     partition = cluster[1].partition()
     epoch = cluster.image.brokers[2].epoch
-    partition.read_for_follower(2, 0, 100, broker_epoch=epoch)
+    await partition.fetch_for_follower(2, 0, 100, broker_epoch=epoch)
     with pytest.raises(KafkaError) as raised:
-        partition.read_for_follower(2, 0, 100, broker_epoch=epoch - 1)
+        await partition.fetch_for_follower(2, 0, 100, broker_epoch=epoch - 1)
     assert raised.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -400,7 +426,7 @@ async def test_strangers_are_no_followers(cluster, autojump_clock):
     partition = cluster[1].partition()
     for epoch, code in ((0, ErrorCode.UNKNOWN_LEADER_EPOCH), (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)):
         with pytest.raises(KafkaError) as raised:
-            partition.read_for_follower(2, 0, 100, current_leader_epoch=epoch)
+            await partition.fetch_for_follower(2, 0, 100, current_leader_epoch=epoch)
         assert raised.value.code is code
 
 

@@ -111,6 +111,9 @@ async def test_after_an_epoch_bump_the_follower_truncates_where_the_diverging_ep
         assert await w.produce(2, b"only on 2") is ErrorCode.NONE
         assert await w.produce(1, b"no") is ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert w.records(1) == [(0, b"both"), (0, b"only on 1"), (0, b"only on 1, too")]
+        told = await w.fetch(2, 3, replica_id=1, last_fetched_epoch=0, current_leader_epoch=1)
+        assert (told.diverging_epoch.epoch, told.diverging_epoch.end_offset) == (0, 1)
+        assert not told.records
         w.heal(1, 2)
         await trio.sleep(60)
         assert w.records(1) == w.records(2) == [(0, b"both"), (1, b"only on 2")]
@@ -149,6 +152,7 @@ async def test_stale_and_unknown_epochs_are_fenced(autojump_clock):
             (2, ErrorCode.UNKNOWN_LEADER_EPOCH),
         ):
             assert (await w.fetch(1, current_leader_epoch=epoch)).error_code == code
+            assert (await w.fetch(1, 1, replica_id=2, current_leader_epoch=epoch)).error_code == code
             assert (await w.list_offset(1, LATEST, current_leader_epoch=epoch)).error_code == code
             assert (await w.end_of_epoch(1, 1, current_leader_epoch=epoch)).error_code == code
         assert (await w.end_of_epoch(1, 0)).end_offset == 0

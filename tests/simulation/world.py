@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
 
 import trio
 
 from kwire.broker.broker import Broker
 from kwire.client.connection import Connection
+from kwire.cluster.elections import with_leader
 from kwire.cluster.stores.memory import MemoryMetadata
 from kwire.config.broker import BrokerConfig
 from kwire.metadata.changes import PartitionChanged
@@ -133,18 +133,25 @@ class World:
         *,
         topic: str = "t",
         current_leader_epoch: int = -1,
+        last_fetched_epoch: int = -1,
+        replica_id: int = -1,
         max_wait_ms: int = 0,
         connection: Connection | None = None,
     ) -> PartitionData:
-        """As a consumer, outside of any session."""
+        """As a consumer, or as the follower `replica_id`, outside of any session."""
         asked = FetchPartition(
             partition=0,
             fetch_offset=offset,
             current_leader_epoch=current_leader_epoch,
+            last_fetched_epoch=last_fetched_epoch,
             partition_max_bytes=1 << 20,
         )
         request = FetchRequest(
-            max_wait_ms=max_wait_ms, min_bytes=1, session_epoch=-1, topics=[FetchTopic(topic=topic, partitions=[asked])]
+            replica_id=replica_id,
+            max_wait_ms=max_wait_ms,
+            min_bytes=1,
+            session_epoch=-1,
+            topics=[FetchTopic(topic=topic, partitions=[asked])],
         )
         response = await (connection or self._connections[broker]).call(request, 12)
         assert response.error_code == 0
@@ -180,14 +187,7 @@ class World:
 
     async def elect(self, leader: int, topic: str = "t", isr: Sequence[int] | None = None) -> None:
         """Makes that broker the leader in a new epoch; the ISR stays unless given."""
-        state = self.state(topic)
-        elected = replace(
-            state,
-            leader=leader,
-            isr=state.isr if isr is None else tuple(isr),
-            leader_epoch=state.leader_epoch + 1,
-            partition_epoch=state.partition_epoch + 1,
-        )
+        elected = with_leader(self.state(topic), leader, None if isr is None else tuple(isr))
         await self._control.commit([PartitionChanged(topic, 0, elected)])
 
     # What nobody but a test sees

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import struct
 from collections.abc import Sequence
 
 from kwire.ports.files import Buffer, File, FileLock
@@ -19,6 +20,10 @@ _MAX_BUFFERS = 1024
 
 _RESIDENCY_STEP = 128 * 1024
 """One page in so many bytes is asked for: the kernel reads ahead and evicts in runs, and a probe costs about 1 µs."""
+
+_SET_FILE_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
+_WRITE_LOCK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+"""A struct flock: all of the file."""
 
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _PROBE = [bytearray(1)]
@@ -187,16 +192,21 @@ class PosixFileSystem:
 
 
 class PosixFileLock:
-    """An exclusive lock, held until released or until the process ends.
+    """An exclusive lock, held until released or until the process ends. It keeps out a Java broker too.
 
-    Two kinds at once: flock keeps out another holder in this process too, the record lock keeps out a Java broker.
+    On Linux it is a lock of the open file. A plain record lock, which is what Java takes and which conflicts with it,
+    would be lost by any other attempt in this process: closing one descriptor of a file drops all of its record locks.
+    Elsewhere there are two kinds at once: flock for other holders in this process, the record lock for Java.
     """
 
     def __init__(self, path: str) -> None:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _SET_FILE_LOCK is not None:
+                fcntl.fcntl(self._descriptor, _SET_FILE_LOCK, _WRITE_LOCK)
+            else:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as error:
             self.release()
             raise BlockingIOError(error.errno, "locked by another process", path) from error

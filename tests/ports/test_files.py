@@ -137,6 +137,19 @@ def test_a_lock_keeps_out_another_process(tmp_path):
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
+def test_a_refused_attempt_in_this_process_does_not_let_a_java_broker_in(tmp_path):
+    """Java takes record locks, and a process that closes a file loses all of its own on it."""
+    files = PosixFileSystem()
+    lock = files.lock(f"{tmp_path}/.lock")
+    with pytest.raises(BlockingIOError):
+        files.lock(f"{tmp_path}/.lock")
+    program = f"import fcntl; fcntl.lockf(open({str(tmp_path)!r} + '/.lock', 'r+'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    blocked = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "BlockingIOError" in blocked.stderr
+    lock.release()
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
 def test_a_descriptor_closes_with_the_last_reference(tmp_path):
     file = PosixFileSystem().open(f"{tmp_path}/a", create=True)
     descriptor = file.fileno()

@@ -30,7 +30,8 @@ class ReplicationWait:
         codes = await wait.finish(timeout_s)              # one error code for each append, in the same order
 
     An append ends with NONE, NOT_ENOUGH_REPLICAS_AFTER_APPEND (committed, but by fewer than `min.insync.replicas`),
-    NOT_LEADER_OR_FOLLOWER (leadership was lost before it was committed), KAFKA_STORAGE_ERROR or REQUEST_TIMED_OUT.
+    NOT_LEADER_OR_FOLLOWER (leadership was lost before it was committed), UNKNOWN_TOPIC_OR_PARTITION (the topic is
+    deleted), KAFKA_STORAGE_ERROR or REQUEST_TIMED_OUT.
     """
 
     __slots__ = ("_done", "_open", "outcomes")

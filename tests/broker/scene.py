@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import trio
@@ -12,6 +12,8 @@ import trio
 from kwire.broker.broker import Broker
 from kwire.client.connection import Connection
 from kwire.config.broker import BrokerConfig
+from kwire.metadata.changes import BrokerRegistered, PartitionChanged
+from kwire.metadata.image import BrokerImage, Endpoint
 from kwire.ports.bundle import Ports
 from kwire.ports.clock import TrioClock
 from kwire.ports.executor import InlineExecutor
@@ -28,10 +30,24 @@ from kwire.protocol.messages.produce import (
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.record import Record
 from kwire.protocol.schema import Message
-from kwire.security.authorizer import Authorizer
+from kwire.security.authorizer import Authorizer, Operation, ResourceType
+from kwire.storage.log import Log
 
 HOST = "broker"
 PORT = 9092
+NEIGHBOUR = BrokerImage(2, 1, (Endpoint("PLAINTEXT", "neighbour", 9093, "PLAINTEXT"),), "rack")
+"""A broker that the metadata may know, though nobody answers there."""
+
+
+class Only:
+    """Lets everybody do these operations and no others, on resources of these names if any are given."""
+
+    def __init__(self, *operations: Operation, names: Collection[str] | None = None) -> None:
+        self._operations = operations
+        self._names = names
+
+    def allows(self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        return operation in self._operations and (self._names is None or name in self._names)
 
 
 @dataclass
@@ -49,6 +65,12 @@ class Scene:
 
     async def another_connection(self) -> Connection:
         return await Connection.open(self.network.transport("client"), HOST, PORT)
+
+    async def allow(self, *operations: Operation, names: Collection[str] | None = None) -> None:
+        """From now on this client may do these operations only, on resources of these names if any are given."""
+        self.broker.authorizer = Only(*operations, names=names)
+        self.connection.close()
+        self.connection = await self.another_connection()
 
     async def create(self, topic: str, partitions: int = 1, **configs: str) -> bytes:
         """Creates a topic (config names with '_' for '.'); returns its id."""
@@ -69,6 +91,30 @@ class Scene:
         )
         assert response.topics[0].error_code == 0, response
         return response.topics[0].topic_id
+
+    def id_of(self, topic: str) -> bytes:
+        return self.broker.store.image.topics[topic].id
+
+    def log(self, topic: str, partition: int = 0) -> Log:
+        log = self.broker.logs.get(topic, partition)
+        assert log is not None
+        return log
+
+    async def place(self, topic: str, *replicas: int, in_sync: Sequence[int] | None = None, partition: int = 0) -> None:
+        """Begins a leader epoch of the partition: these brokers have it, all in sync if not told, the first one leads.
+
+        1 is the broker of the scene, 2 its NEIGHBOUR, registered from now on.
+        """
+        state = self.broker.store.image.topics[topic].partitions[partition]
+        placed = replace(
+            state,
+            replicas=replicas,
+            isr=replicas if in_sync is None else tuple(in_sync),
+            leader=replicas[0],
+            leader_epoch=state.leader_epoch + 1,
+            partition_epoch=state.partition_epoch + 1,
+        )
+        await self.broker.store.commit([BrokerRegistered(NEIGHBOUR), PartitionChanged(topic, partition, placed)])
 
     async def produce(self, topic: str, *values: bytes, partition: int = 0, **batch: Any) -> PartitionProduceResponse:
         """Appends one batch of records with these values."""

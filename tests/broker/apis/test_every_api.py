@@ -179,11 +179,6 @@ def test_a_failure_can_be_told_in_every_version(api: Api, version: int) -> None:
     assert type(told) is loaded.response_type
 
 
-class DenyAll:
-    def allows(self, *question: object) -> bool:
-        return False
-
-
 FREE = {"api_versions", "describe_cluster"}
 """Open to everybody: DescribeCluster tells what Metadata tells any client."""
 
@@ -198,9 +193,8 @@ async def test_who_may_nothing_gets_nothing(api: Api, autojump_clock) -> None:
     }
     async with running() as scene:
         topic_id = await scene.create("topic")
-        scene.broker.authorizer = DenyAll()
-        stranger = await scene.another_connection()
-        response = await stranger.call(requests("topic", topic_id, api.greatest)[api.module], api.greatest)
+        await scene.allow()
+        response = await scene.call(requests("topic", topic_id, api.greatest)[api.module], api.greatest)
         codes = {code for code in error_codes(response) if code}
         assert codes <= refusals
         assert codes or api.module in FREE

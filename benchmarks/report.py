@@ -17,7 +17,7 @@ class Pairs:
     kwire: list[dict[str, float]] = field(default_factory=list)
     apache: list[dict[str, float]] = field(default_factory=list)
     disturbed: int = 0
-    """Pairs during which other processes used much of the machine and that were measured all the same."""
+    """Measurements that began while other processes used much of the machine: there was no quiet moment."""
 
     def rows(self) -> list[tuple[str, float, float, float, float, float]]:
         """(figure, kwire's median, Apache Kafka's, the ratio's median, least and greatest); ratios pair by pair."""

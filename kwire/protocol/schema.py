@@ -5,7 +5,8 @@
         current_leader_epoch: int = field(INT32, "9+", default=-1, ignorable=True)
 
 A `Struct` is a small class with slots, a keyword-only `__init__` with the declared defaults, `==` and `repr`. A
-`Message` is the struct at the top of a request or a response. Nothing here knows bytes: `kwire.protocol.codec` does.
+`Message` is a struct at the top: a request, a response, the key or value of a coordinator's record, or data that
+clients hand through. Nothing here knows bytes: `kwire.protocol.codec` does.
 
 Importing a module of declarations must stay cheap, since a broker imports them one by one while it serves its first
 requests. So version ranges are kept as text, and a class gets its real `__init__` when its first instance is made.
@@ -19,6 +20,9 @@ from kwire.protocol.types import Array, WireType
 
 NEVER = 1 << 15
 """`flexible_from` of a message without flexible versions: greater than any version."""
+
+NO_KEY = -1
+"""`api_key` of data that belongs to no API and no type of record, as Kafka has it."""
 
 _UNSET: Any = object()
 
@@ -170,8 +174,9 @@ class Struct(metaclass=_StructMeta):
 
 
 class Message(Struct):
-    """The struct at the top of a request or a response.
+    """A struct at the top.
 
+    `api_key` is the API of a request or a response, the record type of a coordinator's record, else NO_KEY.
     `flexible_from` is the first version with compact lengths and tagged fields (KIP-482), NEVER where none has them.
     """
 
@@ -180,7 +185,7 @@ class Message(Struct):
     max_version: ClassVar[int]
     flexible_from: ClassVar[int]
 
-    def __init_subclass__(cls, *, api_key: int, versions: str, flexible_from: int = NEVER) -> None:
+    def __init_subclass__(cls, *, api_key: int = NO_KEY, versions: str, flexible_from: int = NEVER) -> None:
         cls.api_key = api_key
         every = parse_versions(versions)
         cls.min_version = every[0]

@@ -183,6 +183,11 @@ def test_a_tagged_field_of_another_size_than_it_says_is_malformed(decode: Any, s
 def test_bytes_behind_a_message_are_ignored_as_kafka_does() -> None:
     frame = codec.encode(MetadataRequest(topics=[]), 13)
     assert codec.decode(MetadataRequest, 13, frame + b"\0") == MetadataRequest(topics=[])
+    assert codec.decode_prefix(MetadataRequest, 13, frame + b"\0") == (MetadataRequest(topics=[]), len(frame))
+    assert codec.decode_prefix(MetadataRequest, 13, b"header" + frame, 6) == (
+        MetadataRequest(topics=[]),
+        6 + len(frame),
+    )
     assert reference.decode(MetadataRequest, 13, frame + b"\0") == MetadataRequest(topics=[])
 
 

@@ -21,6 +21,7 @@ from kio.serial import entity_writer
 from kwire.protocol import codec
 from kwire.protocol.schema import Message, Struct
 from kwire.protocol.uuids import ZERO
+from tests.protocol.any_message import any_message
 
 _ERROR_CODES = [code.value for code in ErrorCode]
 _LONGEST_TIME_MS = 2**40
@@ -28,16 +29,14 @@ _LONGEST_TIME_MS = 2**40
 
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_the_codec_writes_what_kio_writes(
-    message: type[Message], version: int, any_message: Any, data: st.DataObject
-) -> None:
-    ours = data.draw(any_message(message, version, unknown_tags=False))
-    api = message.__module__.rpartition(".")[2]
-    kind = "request" if message.__name__.endswith("Request") else "response"
-    theirs_type = getattr(import_module(f"kio.schema.{api}.v{version}.{kind}"), message.__name__)
-    assert (message.api_key, version) == (theirs_type.__api_key__, theirs_type.__version__)
+def test_the_codec_writes_what_kio_writes(api_message: type[Message], version: int, data: st.DataObject) -> None:
+    ours = data.draw(any_message(api_message, version, unknown_tags=False))
+    api = api_message.__module__.rpartition(".")[2]
+    kind = "request" if api_message.__name__.endswith("Request") else "response"
+    theirs_type = getattr(import_module(f"kio.schema.{api}.v{version}.{kind}"), api_message.__name__)
+    assert (api_message.api_key, version) == (theirs_type.__api_key__, theirs_type.__version__)
 
-    theirs = _twin(ours, theirs_type, version, version >= message.flexible_from)
+    theirs = _twin(ours, theirs_type, version, version >= api_message.flexible_from)
     buffer = io.BytesIO()
     entity_writer(theirs_type)(buffer, theirs)
     assert codec.encode(ours, version) == buffer.getvalue()

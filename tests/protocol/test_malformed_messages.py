@@ -14,6 +14,7 @@ from kwire.protocol import codec
 from kwire.protocol.codec import reference
 from kwire.protocol.codec.errors import MalformedError
 from kwire.protocol.schema import Message, Struct
+from tests.protocol.any_message import any_message
 
 _HUGE = [
     b"\x7f\xff\xff\xff",
@@ -45,9 +46,7 @@ def _plain(value: Any) -> Any:
 
 @settings(max_examples=2, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_a_message_cut_short_is_refused(
-    message: type[Message], version: int, any_message: Any, data: st.DataObject
-) -> None:
+def test_a_message_cut_short_is_refused(message: type[Message], version: int, data: st.DataObject) -> None:
     encoded = codec.encode(data.draw(any_message(message, version)), version)
     for length in {*range(min(len(encoded), 60)), len(encoded) // 2, max(len(encoded) - 1, 0)} - {len(encoded)}:
         with pytest.raises(MalformedError):
@@ -57,7 +56,7 @@ def test_a_message_cut_short_is_refused(
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_construct_and_the_generated_code_refuse_the_same_bytes(
-    message: type[Message], version: int, any_message: Any, data: st.DataObject
+    message: type[Message], version: int, data: st.DataObject
 ) -> None:
     piece = st.sampled_from(_HUGE) | st.binary(max_size=12) | st.sampled_from([b"\0", b"\x01", b"\x02", b"\0\x01"])
     if data.draw(st.booleans()):

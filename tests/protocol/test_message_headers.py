@@ -6,7 +6,7 @@ import pytest
 
 from kwire.protocol.api_keys import APIS, ApiKey
 from kwire.protocol.codec import EncodeError, MalformedError
-from kwire.protocol.codec.build import all_messages
+from kwire.protocol.codec.build import api_messages
 from kwire.protocol.headers import (
     RequestHeader,
     decode_request_header,
@@ -78,7 +78,7 @@ def test_a_header_that_does_not_fit_is_refused() -> None:
 
 def test_the_table_of_apis_says_what_the_messages_say() -> None:
     names = {}
-    for message in all_messages():
+    for message in api_messages():
         name = message.__name__.removesuffix("Request").removesuffix("Response")
         names[message.api_key] = name
         assert APIS[message.api_key] == (name, message.flexible_from)

@@ -26,28 +26,37 @@ __all__ = [
     "UnsupportedFieldError",
     "UnsupportedVersionError",
     "decode",
+    "decode_prefix",
     "encode",
     "encode_parts",
 ]
 
 M = TypeVar("M", bound=Message)
 
-_decoders: dict[tuple[type[Message], int], Callable[[bytes | memoryview, int], Any]] = {}
+_decoders: dict[tuple[type[Message], int], Callable[[bytes | memoryview, int], tuple[Any, int]]] = {}
 _encoders: dict[tuple[type[Message], int], Callable[[Message, list[Any]], bytes]] = {}
 
 
 def decode(message: type[M], version: int, buffer: bytes | memoryview, start: int = 0) -> M:
-    """The message that begins at `start` of `buffer`.
+    """The message that begins at `start` of `buffer`. Bytes behind it are ignored, as Kafka does.
 
-    Bytes behind it are ignored, as Kafka does: librdkafka sends one too many after AlterUserScramCredentials. Fields of
-    type `bytes` and `records` are memoryviews onto the buffer. MalformedError if the bytes are not such a message,
-    UnsupportedVersionError if there is no such version.
+    Fields of type `bytes` and `records` are memoryviews onto the buffer. MalformedError if the bytes are not such a
+    message, UnsupportedVersionError if there is no such version.
     """
-    decoder = _decoders.get((message, version))
-    if decoder is None:
-        decoder = _decoders[message, version] = find(message, version, "decode")
-    decoded: M = decoder(buffer, start)
+    decoded: M = (_decoders.get((message, version)) or _find_decoder(message, version))(buffer, start)[0]
     return decoded
+
+
+def decode_prefix(message: type[M], version: int, buffer: bytes | memoryview, start: int = 0) -> tuple[M, int]:
+    """`decode`, and the position behind the message: the end of the buffer, unless something is left over."""
+    decoder = _decoders.get((message, version)) or _find_decoder(message, version)
+    decoded: tuple[M, int] = decoder(buffer, start)
+    return decoded
+
+
+def _find_decoder(message: type[Message], version: int) -> Callable[[bytes | memoryview, int], tuple[Any, int]]:
+    decoder = _decoders[message, version] = find(message, version, "decode")
+    return decoder
 
 
 def encode(message: Message, version: int) -> bytes:

@@ -1,7 +1,7 @@
 """Writes the generated code out as modules: `python -m kwire.protocol.codec.build [FOLDER]`.
 
 It runs when the package is built (see setup.py), and may be run again after a declaration has changed. The broker's
-side is written in every version, what a client needs in the newest.
+side of an API is written in every version, what a client needs in the newest; of all else, every version both ways.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from pathlib import Path
 from kwire.protocol.api_keys import APIS, ApiKey
 from kwire.protocol.codec.functions import fingerprint, module_name
 from kwire.protocol.codec.generate import module_source
+from kwire.protocol.consumer_protocol.assignment import ConsumerProtocolAssignment
+from kwire.protocol.consumer_protocol.subscription import ConsumerProtocolSubscription
+from kwire.protocol.coordinator_records.record_types import GROUP_RECORD_TYPES, TRANSACTION_RECORD_TYPES
 from kwire.protocol.schema import Message
 
 FOLDER = Path(__file__).with_name("_generated")
 
 
-def all_messages() -> Iterator[type[Message]]:
+def api_messages() -> Iterator[type[Message]]:
     """Every request and response, in order of their API keys."""
     for key, api in APIS.items():
         module = import_module(f"kwire.protocol.messages.{ApiKey(key).name.lower()}")
@@ -27,12 +30,23 @@ def all_messages() -> Iterator[type[Message]]:
         yield getattr(module, f"{api.name}Response")
 
 
+def all_messages() -> Iterator[type[Message]]:
+    """Every message that is declared."""
+    yield from api_messages()
+    for record_types in (GROUP_RECORD_TYPES, TRANSACTION_RECORD_TYPES):
+        for record_type in record_types.values():
+            yield from record_type
+    yield ConsumerProtocolSubscription
+    yield ConsumerProtocolAssignment
+
+
 def built_source(message: type[Message]) -> str:
     """The module that is written for a message."""
     every = range(message.min_version, message.max_version + 1)
     newest = every[-1:]
-    broker_decodes = message.__name__.endswith("Request")
-    source = module_source(message, every if broker_decodes else newest, newest if broker_decodes else every)
+    decoders = newest if message.__name__.endswith("Response") else every
+    encoders = newest if message.__name__.endswith("Request") else every
+    source = module_source(message, decoders, encoders)
     return f"{source}\n\nFINGERPRINT = {fingerprint(message)}\n"
 
 

@@ -1,7 +1,7 @@
 """Writes the straight-line decoder of a construct Struct.
 
-The function written takes the buffer `b` and the position `p` at which the message begins, and returns the
-message; what stands behind it is left alone.
+The function written takes the buffer `b` and the position `p` at which the message begins, and returns the message
+and the position behind it; what stands there is left alone.
 Neighbouring fields of fixed size become one run, read by one precompiled `struct`; the length byte of a string and
 the count byte of an array or of tagged fields belong to the run before them, since one byte of them is always there.
 `n` is the end of the buffer, and nothing that a length or a count announces is taken before it is checked against it.
@@ -37,7 +37,7 @@ class DecoderWriter(Lines):
             self._flush()
         with self.block("except (IndexError, struct_error):"):
             self.add(f'raise MalformedError("{title} is cut short") from None')
-        self.add("return o")
+        self.add("return o, p")
         return "\n".join([f"def decode_v{version}(b, p):", *self.text]) + "\n"
 
     def _fixed(self, target: str, format: str) -> None:

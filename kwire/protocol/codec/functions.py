@@ -58,8 +58,7 @@ def fingerprint(message: type[Message]) -> int:
 
 def module_name(message: type[Message]) -> str:
     """The generated module of a message: `fetch_request` for FetchRequest."""
-    api = message.__module__.rpartition(".")[2]
-    return f"{api}_{'request' if message.__name__.endswith('Request') else 'response'}"
+    return "".join([f"_{char.lower()}" if char.isupper() else char for char in message.__name__])[1:]
 
 
 def _built(message: type[Message]) -> object:

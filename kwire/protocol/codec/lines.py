@@ -69,7 +69,8 @@ def is_default(field: Field, value: str) -> str:
     if isinstance(field.kind, Array):
         return f"{value} == []"
     assert isinstance(field.kind, type)
-    parts = [is_default(inner, f"{value}.{inner.name}") for inner in field.kind.declared_fields]
+    parts = [f"{value} is not None"] if field.nullable_text else []
+    parts += [is_default(inner, f"{value}.{inner.name}") for inner in field.kind.declared_fields]
     return " and ".join([*parts, f"{value}.unknown_tags is None"])
 
 

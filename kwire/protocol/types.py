@@ -39,12 +39,16 @@ class WireType:
 
 
 class Array:
-    """A list of `element`: a wire type or a struct."""
+    """A list of `element`: a wire type or a struct.
 
-    __slots__ = ("element",)
+    With `lasting`, the encoder also takes `kwire.protocol.codec.lasting.LastingItems`, whose bytes it keeps.
+    """
 
-    def __init__(self, element: WireType | type[Struct]) -> None:
+    __slots__ = ("element", "lasting")
+
+    def __init__(self, element: WireType | type[Struct], *, lasting: bool = False) -> None:
         self.element = element
+        self.lasting = lasting
 
     def __repr__(self) -> str:
         name = self.element.name if isinstance(self.element, WireType) else self.element.__name__

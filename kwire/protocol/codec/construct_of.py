@@ -67,7 +67,7 @@ def _element(
 ) -> construct.Construct:
     if isinstance(kind, types.Array):
         count = COMPACT_LENGTH if flexible else construct.Int32sb
-        return Repeated(count, nullable, _element(kind.element, version, flexible, nullable=False))
+        return Repeated(count, nullable, _element(kind.element, version, flexible, nullable=False), kind.lasting)
     if isinstance(kind, type):
         struct = _struct(kind, version, flexible)
         return OrNull(struct) if nullable else struct

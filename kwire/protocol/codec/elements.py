@@ -126,11 +126,12 @@ class RecordBatches(Blob):
 
 
 class Repeated(Counted):
-    """An array of `element`."""
+    """An array of `element`. Where it is `lasting`, the fast code also takes items whose bytes it keeps."""
 
-    def __init__(self, length: Construct, nullable: bool, element: Construct) -> None:
+    def __init__(self, length: Construct, nullable: bool, element: Construct, lasting: bool) -> None:
         super().__init__(length, nullable)
         self.element = element
+        self.lasting = lasting
 
     def _parse_items(self, length: int, stream: BytesIO, context: Any, path: str) -> Any:
         if length > _left(stream):

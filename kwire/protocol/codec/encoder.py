@@ -168,13 +168,31 @@ class EncoderWriter(Lines):
                 with self.block(f"if {items}:"):
                     self.add(f"{self._pieces}.append({packed})")
                 return
-            item = self.name("v")
-            with self.block(f"for {item} in {items}:"):
-                if isinstance(element.element, MessageStruct):
-                    self._struct(item, element.element)
-                else:
-                    self._element(item, element.element)
-                self._flush()
+            if element.lasting:
+                self._lasting_items(items, element)
+            else:
+                self._items(items, element)
+
+    def _items(self, items: str, element: Repeated) -> None:
+        item = self.name("v")
+        with self.block(f"for {item} in {items}:"):
+            if isinstance(element.element, MessageStruct):
+                self._struct(item, element.element)
+            else:
+                self._element(item, element.element)
+            self._flush()
+
+    def _lasting_items(self, items: str, element: Repeated) -> None:
+        """The bytes that were kept, or else the items, whose bytes are kept from now on."""
+        version, lasting, begun = self._definition.version, self.name("lasting"), self.name("begun")
+        self.add(f"{lasting} = {items}.__class__ is LastingItems")
+        with self.block(f"if {lasting} and {version} in {items}.encoded:"):
+            self.add(f"{self._pieces}.append({items}.encoded[{version}])")
+        with self.block("else:"):
+            self.add(f"{begun} = len({self._pieces})")
+            self._items(items, element)
+            with self.block(f"if {lasting}:"):
+                self.add(f'{items}.encoded[{version}] = b"".join({self._pieces}[{begun}:])')
 
     def _tags(self, value: str, definition: MessageStruct) -> None:
         known = known_tags(definition)

@@ -15,6 +15,7 @@ from struct import Struct, pack, unpack_from
 from struct import error as struct_error
 
 from kwire.protocol.codec.errors import EncodeError, MalformedError, UnsupportedFieldError
+from kwire.protocol.codec.lasting import LastingItems
 from kwire.protocol.codec.runtime import (
     BYTE,
     bad_length,

@@ -42,7 +42,7 @@ class MetadataResponseTopic(Struct):
     name: str | None = field(STRING, "0+", nullable="12+")
     topic_id: bytes = field(UUID, "10+", ignorable=True)
     is_internal: bool = field(BOOL, "1+", ignorable=True)
-    partitions: list[MetadataResponsePartition] = field(Array(MetadataResponsePartition), "0+")
+    partitions: list[MetadataResponsePartition] = field(Array(MetadataResponsePartition, lasting=True), "0+")
     topic_authorized_operations: int = field(INT32, "8+", default=-0x80000000)
 
 

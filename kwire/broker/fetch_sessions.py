@@ -23,7 +23,8 @@ FINAL_EPOCH = -1
 _LAST_EPOCH = 2**31 - 1
 
 EVICTION_AFTER_MS = 120_000
-"""A session unused for this long may be evicted for a new one (Kafka's `MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS`)."""
+"""A session unused for this long is evicted for any new one, and one that is older than this for a larger one (Kafka's
+`MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS`)."""
 
 PartitionKey = tuple[str | bytes, int]
 """Topic id from Fetch v13 on, topic name before; partition number."""
@@ -90,7 +91,7 @@ class CachedPartition:
 class FetchSession:
     """The partitions of one client, in the order in which they are served next."""
 
-    __slots__ = ("by_topic_id", "epoch", "id", "last_used_ms", "partitions", "privileged")
+    __slots__ = ("by_topic_id", "created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged")
 
     def __init__(self, session_id: int, *, privileged: bool, by_topic_id: bool, now_ms: int) -> None:
         self.id = session_id
@@ -98,6 +99,7 @@ class FetchSession:
         self.privileged = privileged
         """A follower's: evicted only for another follower's."""
         self.by_topic_id = by_topic_id
+        self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.partitions: dict[PartitionKey, CachedPartition] = {}
 
@@ -117,6 +119,17 @@ class FetchSession:
             cached = self.partitions.pop(key, None)
             if cached is not None:
                 self.partitions[key] = cached
+
+    @property
+    def value(self) -> tuple[bool, int]:
+        """Grows with the worth of keeping this session."""
+        return self.privileged, len(self.partitions)
+
+    def yields_to(self, privileged: bool) -> bool:
+        """Whether it may be evicted, while it is in use, for a more valuable one: not while it is new, but always for a
+        follower's."""
+        grown = self.last_used_ms - self.created_ms > EVICTION_AFTER_MS
+        return grown or (privileged and not self.privileged)
 
     def advance(self) -> None:
         self.epoch = 1 if self.epoch == _LAST_EPOCH else self.epoch + 1
@@ -167,17 +180,15 @@ class FetchSessions:
         return session
 
     def _evict(self, privileged: bool, size: int, now_ms: int) -> bool:
-        """Makes room: the session unused for longest if it is stale; else one that is of less use than the new one."""
+        """Makes room: evicts the session unused for longest if it is stale, else the least valuable that yields."""
         if not self._sessions:
             return False
-        oldest = next(iter(self._sessions.values()))
-        if now_ms - oldest.last_used_ms > EVICTION_AFTER_MS:
-            del self._sessions[oldest.id]
-            return True
-        rank = (privileged, size)
-        victim = min(self._sessions.values(), key=lambda session: (session.privileged, len(session.partitions)))
-        settled = now_ms - victim.last_used_ms > EVICTION_AFTER_MS or victim.privileged < privileged
-        if settled and (victim.privileged, len(victim.partitions)) < rank:
-            del self._sessions[victim.id]
-            return True
-        return False
+        victim: FetchSession | None = next(iter(self._sessions.values()))
+        assert victim is not None
+        if now_ms - victim.last_used_ms <= EVICTION_AFTER_MS:
+            yielding = (session for session in self._sessions.values() if session.yields_to(privileged))
+            victim = min(yielding, key=lambda session: session.value, default=None)
+            if victim is None or victim.value >= (privileged, size):
+                return False
+        del self._sessions[victim.id]
+        return True

@@ -74,6 +74,38 @@ def test_a_fresh_session_is_not_evicted_for_one_as_large() -> None:
     assert len(cache) == 1
 
 
+def used(cache: FetchSessions, session, *times_ms: int) -> None:
+    for now_ms in times_ms:
+        cache.resume(session.id, session.epoch, by_topic_id=True, now_ms=now_ms)
+
+
+MINUTE = 60_000
+
+
+def test_a_session_in_use_yields_to_a_larger_one_once_it_is_no_longer_new() -> None:
+    cache = sessions(slots=2)
+    small, large = opened(cache, size=3), opened(cache, size=30)
+    used(cache, small, MINUTE, 2 * MINUTE)
+    used(cache, large, MINUTE, 2 * MINUTE)
+    assert opened(cache, size=10, now_ms=2 * MINUTE) is None
+    used(cache, small, 3 * MINUTE)
+    used(cache, large, 3 * MINUTE)
+    assert opened(cache, size=3, now_ms=3 * MINUTE) is None
+    assert opened(cache, size=10, now_ms=3 * MINUTE) is not None
+    used(cache, large, 3 * MINUTE + 1)
+    with pytest.raises(KafkaError):
+        used(cache, small, 3 * MINUTE + 1)
+
+
+def test_a_small_session_that_is_new_does_not_protect_a_larger_one_that_is_not() -> None:
+    cache = sessions(slots=2)
+    grown = opened(cache, size=5)
+    used(cache, grown, MINUTE, 2 * MINUTE, 3 * MINUTE)
+    new = opened(cache, size=1, now_ms=3 * MINUTE)
+    assert opened(cache, size=10, now_ms=3 * MINUTE) is not None
+    used(cache, new, 3 * MINUTE)
+
+
 def test_a_stale_session_makes_room() -> None:
     cache = sessions(slots=1)
     old = opened(cache)

@@ -17,6 +17,8 @@ from kwire.broker.connection import Connection
 from kwire.broker.connections import Connections
 from kwire.broker.context import ANONYMOUS, Session
 from kwire.broker.fetch_sessions import FetchSessions
+from kwire.broker.limited_log import LimitedLog
+from kwire.broker.metadata_partitions import MetadataPartitions
 from kwire.broker.registry import Registry
 from kwire.broker.request_memory import RequestMemory
 from kwire.cluster.controller import Controller
@@ -66,8 +68,10 @@ class Broker:
         self.registry = Registry()
         self.authorizer = authorizer or AllowAll()
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], ports.randomness.below)
-        self.connections = Connections(config, ports.clock)
+        self.connections = Connections(config, ports.clock, ports.transport.addresses)
         self.logs = LogManager(ports.files, ports.executor, ports.clock, ports.randomness, config)
+        self.metadata_partitions = MetadataPartitions()
+        self.limited_log = LimitedLog()
         self.warned: set[str] = set()
         """The warnings that the log has and that are worth one line only."""
         self.request_memory = RequestMemory(config["queued.max.request.bytes"])
@@ -141,6 +145,7 @@ class Broker:
         self, specs: tuple[endpoints.ListenerSpec, ...], task_status: trio.TaskStatus[tuple[Endpoint, ...]]
     ) -> None:
         store, logs, replicas = self.store, self.logs, self.replicas
+        await self.connections.configure(self.config)
         listeners = await self._listen(specs)
         try:
             try:
@@ -155,6 +160,7 @@ class Broker:
                 nursery.start_soon(logs.run)
                 nursery.start_soon(replicas.run)
                 nursery.start_soon(self.connections.reap_idle)
+                nursery.start_soon(self.limited_log.run)
                 for spec, listener in listeners.items():
                     serve_one = partial(self._serve_connection, spec.name, nursery.start_soon)
                     nursery.start_soon(listener.serve, serve_one, self.connections.until_room)
@@ -213,7 +219,10 @@ class Broker:
     async def _on_metadata(self, before: MetadataImage, after: MetadataImage) -> None:
         if any(before.config("broker", name) is not after.config("broker", name) for name in ("", str(self.id))):
             self._configure(after)
-            self.connections.configure(self.config)
+            try:
+                await self.connections.configure(self.config)
+            except ConfigError as error:
+                logger.error("dynamic configuration ignored reason=%r", str(error))
             self.logs.config = self.config
             self.replicas.reconfigure(self.config)
         await self.replicas.apply(before, after)
@@ -240,8 +249,9 @@ class Broker:
 
     async def _serve_connection(self, listener: str, spawn: Callable[..., None], stream: Stream) -> None:
         host = stream.peer_host
+        await self.connections.until_room()  # others may have come between the accept and now
         if not self.connections.admits(host):
-            logger.warning("connection refused client=%s reason='max.connections.per.ip'", host)
+            self.limited_log.warning(logger, "connection refused", "client=%s reason='max.connections.per.ip'", host)
             return
         session = Session(listener, ANONYMOUS, host, f"{host}:{stream.peer_port}", self.authorizer)
         connection = Connection(self, stream, session)

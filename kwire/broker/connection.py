@@ -19,8 +19,8 @@ from kwire.broker.context import RequestRefused, Session
 from kwire.broker.dispatch import Call, Parts, understand
 from kwire.broker.frames import FrameReader
 from kwire.broker.parked import Parked
+from kwire.broker.turns import Turn
 from kwire.ports.transport import Stream, StreamClosed
-from kwire.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
@@ -63,7 +63,7 @@ class Connection:
         self._last_active = broker.clock.monotonic()
 
     async def run(self, spawn: Callable[..., None]) -> None:
-        """Serves until the client goes, misbehaves, is idle for too long, or the broker stops. Raises nothing.
+        """Serves until the client goes, misbehaves, is idle for too long, or the broker stops. Raises faults alone.
 
         `spawn` starts a task that lives no longer than the broker.
         """
@@ -74,8 +74,10 @@ class Connection:
                 if not data:
                     break
                 self._busy = True
+                turn = Turn(self._broker.clock)
                 for frame in frames.feed(data):
                     await self._handle(understand(self._broker, self._session, frame), spawn)
+                    await turn.share()
                 if frames.error is not None:
                     raise RequestRefused(frames.error)
                 await self._flush()
@@ -87,11 +89,14 @@ class Connection:
         except StreamClosed:
             pass
         except RequestRefused as refusal:
-            logger.warning("connection closed client=%s reason=%r", self._session.client_host, str(refusal))
+            self._broker.limited_log.warning(
+                logger, "connection closed", "client=%s reason=%r", self._session.client_host, str(refusal)
+            )
             await self._last_words()
         finally:
             self._memory.give_back(self._taken)
             stream.close()
+            self._hurry_pipelined()
 
     async def _account(self) -> None:
         """Takes room for a request that is arriving before more of it is read, and gives it back after it."""
@@ -114,13 +119,14 @@ class Connection:
     def last_active(self, now: float) -> float:
         """When something last happened here, by the broker's monotonic clock (seconds), at which it is `now`.
 
-        A request under way is something that happens; an answer of which the client takes nothing is not.
+        A request that is worked on is something that happens. One that waits is not, as in Kafka, nor is an answer of
+        which the client takes nothing.
         """
         if self._sending:
             if self._stream.sent != self._sent:
                 self._sent = self._stream.sent
                 self._last_active = now
-        elif self._busy:
+        elif self._busy and self._parked is None:
             return now
         return self._last_active
 
@@ -129,15 +135,15 @@ class Connection:
         self._stopping = True
         if self._parked is not None:
             self._parked.hurry()
-        for item in self._pipeline:
-            if isinstance(item, tuple):
-                item[1].hurry()
+        self._hurry_pipelined()
         if not self._busy and not self._pipeline:
             self._stream.close()
 
     def close(self) -> None:
         """Ends the connection at once."""
         self._stream.close()
+        if self._parked is not None:
+            self._parked.hurry()
 
     async def _handle(self, call: Call, spawn: Callable[..., None]) -> None:
         response = await call.start(self._broker)
@@ -148,7 +154,11 @@ class Connection:
             if self._out_bytes > _FLUSH_BYTES:
                 await self._flush()
         elif response.pipelined:
-            await self._flush()
+            try:
+                await self._flush()
+            except BaseException:
+                response.hurry()
+                raise
             self._pipeline.append((call, response))
             if self._stopping:
                 response.hurry()
@@ -162,23 +172,19 @@ class Connection:
             await self._flush()
             await self._until_drained()
             self._parked = response
+            self._last_active = self._broker.clock.monotonic()
             if self._stopping:
                 response.hurry()
             try:
-                answer = await self._settled(call, response)
+                answer = await call.finish(self._broker, response)
             finally:
                 self._parked = None
-            self._owe(answer)
+            self._owe(call.answer(answer))
 
-    async def _settled(self, call: Call, parked: Parked) -> Parts:
-        try:
-            response = await parked.response()
-        except KafkaError as error:
-            response = call.failed(error)
-        except Exception:
-            logger.exception("waiting request failed client=%s", self._session.client_host)
-            response = call.failed(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-        return call.answer(response)
+    def _hurry_pipelined(self) -> None:
+        for item in self._pipeline:
+            if isinstance(item, tuple):
+                item[1].hurry()
 
     def _owe(self, parts: Parts) -> None:
         self._out += parts
@@ -213,13 +219,20 @@ class Connection:
         try:
             while pipeline:
                 item = pipeline[0]
-                parts = await self._settled(*item) if isinstance(item, tuple) else item
-                await self._send(parts)
+                if isinstance(item, tuple):
+                    call, parked = item
+                    item = call.answer(await call.finish(self._broker, parked))
+                await self._send(item)
                 pipeline.popleft()
         except StreamClosed:
             pass
+        except Exception:
+            self._broker.limited_log.error(
+                logger, "connection failed", "client=%s", self._session.client_host, exc_info=True
+            )
         finally:
             if pipeline:
+                self._hurry_pipelined()
                 pipeline.clear()
                 self._stream.close()
             self._draining = False

@@ -2,38 +2,51 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import trio
 
 from kwire.config.checks import connection_overrides
+from kwire.config.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from kwire.broker.connection import Connection
     from kwire.config.broker import BrokerConfig
     from kwire.ports.clock import Clock
-
-logger = logging.getLogger(__name__)
 
 
 class Connections:
     """Counts and closes connections by `max.connections`, `max.connections.per.ip` and `connections.max.idle.ms`."""
 
-    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+    def __init__(self, config: BrokerConfig, clock: Clock, addresses: Callable[[str], Awaitable[list[str]]]) -> None:
+        """`addresses` gives those of a host name, as `Transport.addresses`."""
         self._clock = clock
+        self._addresses = addresses
+        self._per_host_overrides: dict[str, int] = {}
         self._open: set[Connection] = set()
         self._per_host: Counter[str] = Counter()
         self._freed = trio.Event()
         self._none = trio.Event()
-        self.configure(config)
+        self._take_limits(config)
 
-    def configure(self, config: BrokerConfig) -> None:
-        """Takes the limits from a configuration; open connections stay."""
+    async def configure(self, config: BrokerConfig) -> None:
+        """Takes the limits from a configuration; open connections stay. Raises ConfigError for an unknown host."""
+        overrides = {}
+        for host, most in connection_overrides(config["max.connections.per.ip.overrides"]).items():
+            try:
+                found = await self._addresses(host)
+            except OSError as error:
+                raise ConfigError(f"max.connections.per.ip.overrides: {host}: {error.strerror or error}") from None
+            overrides.update(dict.fromkeys(found, most))
+        self._per_host_overrides = overrides
+        self._take_limits(config)
+
+    def _take_limits(self, config: BrokerConfig) -> None:
         self._most: int = config["max.connections"]
         self._most_per_host: int = config["max.connections.per.ip"]
-        self._per_host_overrides = connection_overrides(config["max.connections.per.ip.overrides"])
         max_idle: int = config["connections.max.idle.ms"]
         self._max_idle = max_idle / 1000 if max_idle >= 0 else float("inf")
         self._freed.set()
@@ -44,7 +57,8 @@ class Connections:
     async def until_room(self) -> None:
         """Waits until one more connection may be accepted (`max.connections`): Kafka's acceptor pauses likewise."""
         while len(self._open) >= self._most:
-            self._freed = trio.Event()
+            if self._freed.is_set():
+                self._freed = trio.Event()
             await self._freed.wait()
 
     def admits(self, host: str) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kwire.broker.context import RequestContext, RequestRefused, Session
 from kwire.broker.parked import Parked
@@ -38,23 +39,31 @@ class Call:
         self.request = request
 
     async def start(self, broker: Broker) -> Message | Parked | None:
-        """Runs the handler; returns a response message, a Parked one, or None where no answer is due (acks=0)."""
+        """Runs the handler; returns a response message, a Parked one, or None where no answer is due (acks=0).
+
+        Whatever fails becomes the response that says so; RequestRefused alone is raised.
+        """
+        return await self._or_failed(broker, self._api.handle(broker, self.context, self.request))
+
+    async def finish(self, broker: Broker, parked: Parked) -> Message:
+        """Waits for the response that was not there yet; what fails meanwhile becomes a response likewise."""
+        response: Message = await self._or_failed(broker, parked.response())
+        return response
+
+    async def _or_failed(self, broker: Broker, work: Awaitable[Any]) -> Any:
         try:
-            return await self._api.handle(broker, self.context, self.request)
+            return await work
         except RequestRefused:
             raise
         except KafkaError as error:
-            return self.failed(error)
+            return self._api.failed(self.request, error)
         except OSError as error:
-            logger.error("request failed api=%s error=%r", self._api.api.key.name, str(error))
-            return self.failed(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+            broker.limited_log.error(logger, "request failed", "api=%s error=%r", self._api.api.key.name, str(error))
+            return self._api.failed(self.request, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
         except Exception:
-            logger.exception("request failed api=%s version=%d", self._api.api.key.name, self.context.api_version)
-            return self.failed(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-
-    def failed(self, error: KafkaError) -> Message:
-        """The response that says of everything in the request that it failed."""
-        return self._api.failed(self.request, error)
+            name, version = self._api.api.key.name, self.context.api_version
+            broker.limited_log.error(logger, "request failed", "api=%s version=%d", name, version, exc_info=True)
+            return self._api.failed(self.request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def answer(self, response: Message) -> Parts:
         """The response as it goes to the stream: size, header, body."""

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kwire.broker.turns import Turn
 from kwire.cluster.partition import Partition
 from kwire.cluster.replica import Bound, PartitionRead
+from kwire.ports.clock import Clock
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -49,14 +51,18 @@ class Target:
 class Reader:
     """Reads targets for one caller."""
 
-    __slots__ = ("_bound", "_max_bytes", "_replica_epoch", "_replica_id")
+    __slots__ = ("_bound", "_clock", "_max_bytes", "_replica_epoch", "_replica_id")
 
-    def __init__(self, max_bytes: int, *, bound: Bound, replica_id: int, replica_epoch: int) -> None:
+    def __init__(self, clock: Clock, max_bytes: int, *, bound: Bound, replica_id: int, replica_epoch: int) -> None:
         """`max_bytes` bounds all partitions together; the first batch that is found always comes."""
+        self._clock = clock
         self._max_bytes = max_bytes
         self._bound = bound
         self._replica_id = replica_id
         self._replica_epoch = replica_epoch
+
+    def turn(self) -> Turn:
+        return Turn(self._clock)
 
     async def read_all(self, targets: Sequence[Target], *, record: bool) -> int:
         """Reads every target in order; returns the bytes found.
@@ -65,10 +71,12 @@ class Reader:
         the follower has is what it had when it asked.
         """
         room, found = self._max_bytes, 0
+        turn = self.turn()
         for target in targets:
             size = await self.read(target, room, at_least_one=not found, record=record)
             found += size
             room = max(room - size, 0)
+            await turn.share()
         return found
 
     async def read(self, target: Target, room: int, *, at_least_one: bool, record: bool = False) -> int:
@@ -149,9 +157,11 @@ class FetchWait:
 
     async def _enough(self) -> bool:
         dirty, self._dirty = self._dirty, set()
+        turn = self._reader.turn()
         for key in dirty:
             target = self._targets[key]
             await self._reader.read(target, target.asked.max_bytes, at_least_one=True)
             if target.urgent:
                 return True
+            await turn.share()
         return sum(target.size for target in self._targets.values()) >= self._min_bytes

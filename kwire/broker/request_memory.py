@@ -19,7 +19,8 @@ class RequestMemory:
     async def take(self, size: int) -> None:
         """Returns when there is room left, and takes `size` bytes of it."""
         while self._used >= self._limit:
-            self._freed = trio.Event()
+            if self._freed.is_set():
+                self._freed = trio.Event()
             await self._freed.wait()
         self._used += size
 

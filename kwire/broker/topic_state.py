@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kwire.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage
 from kwire.metadata.names import check_name
 from kwire.protocol.errors import ErrorCode, KafkaError
+
+Brokers = Mapping[int, BrokerImage]
+"""The brokers of an image, by id."""
 
 
 def live_brokers(image: MetadataImage, listener: str) -> list[tuple[BrokerImage, Endpoint]]:
@@ -18,19 +23,20 @@ def live_brokers(image: MetadataImage, listener: str) -> list[tuple[BrokerImage,
     return found
 
 
-def is_live(image: MetadataImage, broker_id: int) -> bool:
-    broker = image.brokers.get(broker_id)
-    return broker is not None and not broker.fenced
+def is_reachable(brokers: Brokers, broker_id: int, listener: str) -> bool:
+    """Whether the broker is there, not fenced, and has a listener of that name."""
+    broker = brokers.get(broker_id)
+    return broker is not None and not broker.fenced and broker.endpoint(listener) is not None
 
 
-def offline_replicas(image: MetadataImage, partition: PartitionImage) -> list[int]:
-    """The replicas whose broker is not there."""
-    return [replica for replica in partition.replicas if not is_live(image, replica)]
+def offline_replicas(brokers: Brokers, partition: PartitionImage, listener: str) -> list[int]:
+    """The replicas whose broker cannot be reached by a listener of that name."""
+    return [replica for replica in partition.replicas if not is_reachable(brokers, replica, listener)]
 
 
-def leader_error(image: MetadataImage, partition: PartitionImage, listener: str) -> ErrorCode:
+def leader_error(brokers: Brokers, partition: PartitionImage, listener: str) -> ErrorCode:
     """NONE, LEADER_NOT_AVAILABLE, or LISTENER_NOT_FOUND where the leader has no listener of that name."""
-    leader = image.brokers.get(partition.leader)
+    leader = brokers.get(partition.leader)
     if leader is None or leader.fenced:
         return ErrorCode.LEADER_NOT_AVAILABLE
     if leader.endpoint(listener) is None:

@@ -276,6 +276,10 @@ class MemoryTransport:
         self.network.add_listener(listener)
         return listener
 
+    async def addresses(self, host: str) -> list[str]:
+        await trio.lowlevel.checkpoint()
+        return [self._name(host)]
+
     async def connect(self, host: str, port: int) -> MemoryStream:
         """Waits for ever while the link is cut: a deadline is the caller's."""
         await trio.lowlevel.checkpoint()

@@ -59,6 +59,8 @@ _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _NO_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 _NO_SUCH_FAMILY = {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT}
 _EVERY_ADDRESS = [(int(socket.AF_INET6), "::"), (int(socket.AF_INET), "0.0.0.0")]
+_MAPPED = "::ffff:"
+"""Before an IPv4 address that is written as an IPv6 one."""
 _CORK: int | None = getattr(socket, "TCP_CORK", None)
 
 
@@ -271,6 +273,9 @@ class TcpTransport:
             raise refused or OSError(errno.EADDRNOTAVAIL, "no address to listen on")
         return sockets
 
+    async def addresses(self, host: str) -> list[str]:
+        return [address.removeprefix(_MAPPED) for _, address in await _resolve(host, 0, 0)]
+
     async def connect(self, host: str, port: int) -> TcpStream:
         """Tries the addresses of `host` one after the other."""
         addresses = await _resolve(host, port, 0)
@@ -350,7 +355,7 @@ async def _resolve(host: str, port: int, flags: int) -> list[tuple[int, str]]:
 
 
 def _peer(address: tuple[str, int] | tuple[str, int, int, int]) -> tuple[str, int]:
-    return address[0].removeprefix("::ffff:"), address[1]  # an IPv4 client of a dual-stack listener is an IPv4 client
+    return address[0].removeprefix(_MAPPED), address[1]  # an IPv4 client of a dual-stack listener is an IPv4 client
 
 
 def _closed(error: Exception) -> StreamClosed:

@@ -49,5 +49,8 @@ class Listener(Protocol):
 class Transport(Protocol):
     async def listen(self, host: str, port: int, backlog: int = 50) -> Listener: ...
 
+    async def addresses(self, host: str) -> list[str]:
+        """What `Stream.peer_host` may be of a client at that host. Raises OSError where the name is unknown."""
+
     async def connect(self, host: str, port: int) -> Stream:
         """Raises OSError where nobody listens or the name is unknown."""

@@ -10,6 +10,7 @@ import trio
 
 from kwire.broker.connection import Connection
 from kwire.broker.context import ANONYMOUS, Session
+from kwire.broker.limited_log import LimitedLog
 from kwire.broker.parked import Parked
 from kwire.broker.registry import Api, LoadedApi, Needs
 from kwire.broker.request_memory import RequestMemory
@@ -31,6 +32,7 @@ class Script:
         self.config = {"socket.request.max.bytes": 1000}
         self.registry = self
         self.request_memory = RequestMemory(100)
+        self.limited_log = LimitedLog()
         self.started: list[int] = []
         self.replies: list[object] = []
         api = Api(ApiKey.DESCRIBE_CLUSTER, 0, 0, "describe_cluster", Needs.nothing())
@@ -44,6 +46,9 @@ class Script:
         reply = self.replies[len(self.started) - 1]
         if isinstance(reply, Exception):
             raise reply
+        if isinstance(reply, trio.Event):
+            await reply.wait()
+            return answer("done")
         return reply
 
     @staticmethod
@@ -56,13 +61,32 @@ class Waits(Parked):
         self.pipelined = pipelined
         self._name = name
         self.go = trio.Event()
+        self.hurried = False
 
     def hurry(self) -> None:
+        self.hurried = True
         self.go.set()
 
     async def response(self) -> DescribeClusterResponse:
         await self.go.wait()
         return answer(self._name)
+
+
+class Fails(Waits):
+    """Ends with an exception, or with a response that no bytes can say."""
+
+    def __init__(self, failure: Exception | DescribeClusterResponse, *, pipelined: bool) -> None:
+        super().__init__("", pipelined=pipelined)
+        self._failure = failure
+
+    async def response(self) -> DescribeClusterResponse:
+        await self.go.wait()
+        if isinstance(self._failure, Exception):
+            raise self._failure
+        return self._failure
+
+
+UNSPEAKABLE = DescribeClusterResponse(cluster_id=None)  # type: ignore[arg-type]
 
 
 def answer(name: str) -> DescribeClusterResponse:
@@ -88,8 +112,11 @@ async def scene(nursery: trio.Nursery):
         await connection.run(nursery.start_soon)
 
     nursery.start_soon(listener.serve, serve)
-    stream = await network.transport("client").connect("server", 9092)
-    yield SimpleNamespace(script=script, stream=stream, made=made)
+
+    async def connect():
+        return await network.transport("client").connect("server", 9092)
+
+    yield SimpleNamespace(script=script, stream=await connect(), made=made, connect=connect)
     nursery.cancel_scope.cancel()
 
 
@@ -170,6 +197,71 @@ async def test_a_kafka_error_and_a_fault_are_answered_and_the_connection_goes_on
     ]
 
 
+@pytest.mark.parametrize("pipelined", [False, True])
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        (KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER), ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (OSError("no such disk"), ErrorCode.KAFKA_STORAGE_ERROR),
+        (ZeroDivisionError(), ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+async def test_what_fails_while_it_waits_is_answered_too(scene, failure, code, pipelined: bool) -> None:
+    parked = Fails(failure, pipelined=pipelined)
+    scene.script.replies = [parked, answer("b")]
+    await scene.stream.send([request(1) + request(2)])
+    parked.go.set()
+    assert await answers(scene.stream, 2) == [(1, "", code), (2, "b", 0)]
+
+
+@pytest.mark.parametrize("pipelined", [False, True])
+async def test_an_answer_that_cannot_be_told_ends_its_connection_alone(scene, caplog, pipelined: bool) -> None:
+    parked = Fails(UNSPEAKABLE, pipelined=pipelined)
+    scene.script.replies = [parked, answer("b")]
+    await scene.stream.send([request(1)])
+    parked.go.set()
+    assert await closed(scene.stream)
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    other = await scene.connect()
+    await other.send([request(2)])
+    assert await answers(other, 1) == [(2, "b", 0)]
+
+
+async def test_what_waits_for_a_client_that_has_gone_is_given_up(scene) -> None:
+    first, second = Waits("a", pipelined=True), Waits("b", pipelined=True)
+    scene.script.replies = [first, second]
+    await scene.stream.send([request(1) + request(2)])
+    await trio.testing.wait_all_tasks_blocked()
+    scene.made[0].close()
+    await trio.testing.wait_all_tasks_blocked()
+    assert (first.hurried, second.hurried) == (True, True)
+
+
+async def test_closing_ends_the_wait_of_a_request(scene) -> None:
+    parked = Waits("a", pipelined=False)
+    scene.script.replies = [parked]
+    await scene.stream.send([request(1)])
+    await trio.testing.wait_all_tasks_blocked()
+    scene.made[0].close()
+    await trio.testing.wait_all_tasks_blocked()
+    assert parked.hurried
+
+
+async def test_many_requests_of_one_read_let_others_have_their_turn(scene) -> None:
+    class Slow(TrioClock):
+        def monotonic(self) -> float:
+            scene.seconds += 1
+            return scene.seconds
+
+    scene.seconds = 0
+    scene.script.clock = Slow()
+    scene.script.replies = [answer(str(number)) for number in range(1000)]
+    other = await scene.connect()
+    await scene.stream.send([request(1) * 999])
+    await other.send([request(2)])
+    assert await answers(other, 1) != [(2, "999", 0)]
+
+
 @pytest.mark.parametrize(
     "bad",
     [
@@ -186,6 +278,18 @@ async def test_a_bad_frame_closes_the_connection_after_the_answers_before_it(sce
     await scene.stream.send([request(1) + bad])
     assert await answers(scene.stream, 1) == [(1, "a", 0)]
     assert await closed(scene.stream)
+
+
+async def test_a_request_is_activity_while_it_is_worked_on_but_not_while_it_waits(scene) -> None:
+    work, parked = trio.Event(), Waits("b", pipelined=False)
+    scene.script.replies = [work, parked]
+    await scene.stream.send([request(1) + request(2)])
+    await trio.testing.wait_all_tasks_blocked()
+    later = trio.current_time() + 1000
+    assert scene.made[0].last_active(later) == later
+    work.set()
+    await trio.testing.wait_all_tasks_blocked()
+    assert scene.made[0].last_active(later) < later
 
 
 async def test_stopping_answers_what_waits_and_closes(scene) -> None:

@@ -1,4 +1,4 @@
-"""Which connections are closed for being idle (`connections.max.idle.ms`), and which are not."""
+"""How many connections there may be, and which are closed for being idle (`connections.max.idle.ms`)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from struct import pack
 import pytest
 import trio
 
+from kwire.broker.connections import Connections
+from kwire.config.broker import BrokerConfig
+from kwire.config.errors import ConfigError
+from kwire.ports.clock import TrioClock
 from kwire.ports.transport import Stream
 from kwire.protocol.api_keys import ApiKey
 from tests.broker.scene import HOST, PORT, Scene, running
@@ -49,12 +53,60 @@ async def test_a_client_that_takes_its_answers_slowly_is_not_idle(autojump_clock
         assert len(scene.broker.connections) == 1
 
 
-async def test_a_request_under_way_is_not_idle(autojump_clock) -> None:
+@pytest.mark.parametrize(("max_wait_s", "answered"), [(IDLE_SECONDS * 0.9, True), (60, False)])
+async def test_a_client_whose_fetch_waits_is_idle(max_wait_s: float, answered: bool, autojump_clock) -> None:
     async with running(IDLE) as scene:
         await scene.create("t")
         stream = await connected(scene)
         partition = pack(">iiqi", 1, 0, 0, 1000)
-        body = pack(">iiiibih1s", -1, 60_000, 1, 1000, 0, 1, 1, b"t") + partition
+        body = pack(">iiiibih1s", -1, int(max_wait_s * 1000), 1, 1000, 0, 1, 1, b"t") + partition
         await stream.send([pack(">ihhih", 10 + len(body), ApiKey.FETCH, 4, 1, -1) + body])
-        with trio.fail_after(61):
-            assert await stream.receive(1000)
+        with trio.fail_after(IDLE_SECONDS * 2):
+            assert bool(await stream.receive(1000)) is answered
+
+
+async def test_no_more_connections_than_allowed_however_quickly_they_come(autojump_clock) -> None:
+    async with running({"max.connections": "3"}) as scene:
+        for _ in range(4):
+            await connected(scene)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(scene.broker.connections) == 3
+
+
+async def resolve(host: str) -> list[str]:
+    if host == "nowhere":
+        raise OSError("unknown")
+    return {"localhost": ["127.0.0.1", "::1"]}.get(host, [host])
+
+
+async def test_limits_of_single_hosts_hold_for_all_their_addresses() -> None:
+    limits = {"max.connections.per.ip": "1", "max.connections.per.ip.overrides": "localhost:0, 10.0.0.5:2"}
+    connections = Connections(BrokerConfig({}), TrioClock(), resolve)
+    await connections.configure(BrokerConfig(limits))
+    assert [connections.admits(host) for host in ("127.0.0.1", "::1", "10.0.0.5", "10.0.0.6")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    for host in ("10.0.0.5", "10.0.0.6"):
+        connections.add(None, host)  # type: ignore[arg-type]
+    assert connections.admits("10.0.0.5")
+    assert not connections.admits("10.0.0.6")
+
+
+async def test_a_limit_for_a_host_that_nobody_knows_is_refused() -> None:
+    connections = Connections(BrokerConfig({}), TrioClock(), resolve)
+    with pytest.raises(ConfigError, match=r"max\.connections\.per\.ip\.overrides: nowhere: unknown"):
+        await connections.configure(BrokerConfig({"max.connections.per.ip.overrides": "nowhere:3"}))
+
+
+async def test_every_listener_goes_on_when_there_is_room(autojump_clock) -> None:
+    connections = Connections(BrokerConfig({"max.connections": "1"}), TrioClock(), resolve)
+    connections.add(None, "client")  # type: ignore[arg-type]
+    with trio.fail_after(1):
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(connections.until_room)
+            await trio.testing.wait_all_tasks_blocked()
+            connections.remove(None, "client")  # type: ignore[arg-type]

@@ -326,3 +326,20 @@ async def test_a_flooding_peer_leaves_others_their_turn(transport: Transport) ->
             stream.close()
     first = order[:50]
     assert 10 <= sum(first) <= 40
+
+
+async def test_a_client_is_told_under_an_address_of_its_host(transport: Transport) -> None:
+    listener = await transport.listen("localhost", 0)
+    told = []
+
+    async def note(stream: Stream) -> None:
+        told.append(stream.peer_host)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.serve, note)
+        stream = await transport.connect("localhost", listener.port)
+        with trio.fail_after(5):
+            await stream.receive(1)
+        nursery.cancel_scope.cancel()
+    stream.close()
+    assert told[0] in await transport.addresses("localhost")

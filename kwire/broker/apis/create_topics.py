@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.broker.turns import Turn
 from kwire.cluster.topics import NewTopic, Result
 from kwire.config.describe import describe_topic
 from kwire.metadata.changes import TopicCreated
@@ -45,8 +46,11 @@ async def handle(broker: Broker, context: RequestContext, request: CreateTopicsR
             )
         else:
             response.topics.append(_failed(topic.name, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
-    for result in await broker.controller.create_topics(asked, validate_only=request.validate_only):
+    results = await broker.controller.create_topics(asked, validate_only=request.validate_only)
+    turn = Turn(broker.clock)
+    for result in results:
         response.topics.append(_told(broker, session, result, context.api_version))
+        await turn.share()
     return response
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kwire.broker.parked import Parked
+from kwire.broker.turns import Turn
 from kwire.cluster.partition import Partition
 from kwire.metadata.names import INTERNAL_TOPICS
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -31,10 +32,12 @@ async def handle(
 ) -> DeleteRecordsResponse | ParkedDelete:
     response = DeleteRecordsResponse()
     open_: list[_Deletion] = []
+    turn = Turn(broker.clock)
     for name, offsets in _once(request).items():
         allowed = context.session.allows(Operation.DELETE, ResourceType.TOPIC, name)
         told = DeleteRecordsTopicResult(name=name)
         for index, offset in offsets.items():
+            await turn.share()
             result = DeleteRecordsPartitionResult(partition_index=index)
             told.partitions.append(result)
             try:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kwire.broker import loggers
 from kwire.broker.config_resources import ConfigResource, broker_number, check_allowed
+from kwire.broker.turns import Turn
 from kwire.config.describe import (
     ConfigRow,
     ConfigSource,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 async def handle(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    response = DescribeConfigsResponse()
+    response, turn = DescribeConfigsResponse(), Turn(broker.clock)
     for resource in request.resources:
         if resource.resource_type not in ConfigResource._value2member_map_:
             raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
@@ -49,6 +50,7 @@ async def handle(broker: Broker, context: RequestContext, request: DescribeConfi
                     configs=[_told(row, request) for row in rows],
                 )
             )
+        await turn.share()
     return response
 
 
@@ -57,7 +59,8 @@ def failed(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfig
 
 
 def _rows(broker: Broker, context: RequestContext, resource: DescribeConfigsResource) -> list[ConfigRow]:
-    kind, name, names = ConfigResource(resource.resource_type), resource.resource_name, resource.configuration_keys
+    kind, name = ConfigResource(resource.resource_type), resource.resource_name
+    names = None if resource.configuration_keys is None else frozenset(resource.configuration_keys)
     check_allowed(context.session, Operation.DESCRIBE_CONFIGS, kind, name)
     image = broker.store.image
     if kind is ConfigResource.TOPIC:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from kwire.broker.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -49,12 +50,14 @@ async def _describe(broker: Broker, log_dir: LogDir, wanted: set[tuple[str, int]
     except OSError:
         return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
     topics: dict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
+    turn = Turn(broker.clock)
     for log in broker.logs.logs_in(log_dir):
         if wanted is None or (log.topic, log.partition) in wanted:
             lag = max(log.high_watermark - log.log_end_offset, 0)
             topics[log.topic].append(
                 DescribeLogDirsPartition(partition_index=log.partition, partition_size=log.size, offset_lag=lag)
             )
+        await turn.share()
     return DescribeLogDirsResult(
         log_dir=path,
         topics=[DescribeLogDirsTopic(name=topic, partitions=partitions) for topic, partitions in topics.items()],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.broker.turns import Turn
 from kwire.metadata.names import check_name
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.describe_producers import (
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 async def handle(
     broker: Broker, context: RequestContext, request: DescribeProducersRequest
 ) -> DescribeProducersResponse:
-    response = DescribeProducersResponse()
+    response, turn = DescribeProducersResponse(), Turn(broker.clock)
     for topic in request.topics:
         told = TopicResponse(name=topic.name)
         refused = _topic_error(broker, context.session, topic.name)
@@ -38,6 +39,7 @@ async def handle(
                 told.partitions.append(PartitionResponse(partition_index=index, error_code=error.code))
             else:
                 told.partitions.append(PartitionResponse(partition_index=index, active_producers=_producers(log)))
+            await turn.share()
         response.topics.append(told)
     return response
 

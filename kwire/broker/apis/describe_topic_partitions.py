@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.broker.topic_state import leader_error, missing_topic_error, offline_replicas
+from kwire.broker.topic_state import Brokers, leader_error, missing_topic_error, offline_replicas
 from kwire.metadata.image import MetadataImage, PartitionImage, TopicImage
 from kwire.metadata.names import INTERNAL_TOPICS
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -81,15 +81,15 @@ def _topic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[_partition(image, index, topic.partitions[index], session.listener) for index in indexes],
+        partitions=[_partition(image.brokers, index, topic.partitions[index], session.listener) for index in indexes],
         topic_authorized_operations=session.authorized_operations(ResourceType.TOPIC, topic.name),
     )
 
 
 def _partition(
-    image: MetadataImage, index: int, partition: PartitionImage, listener: str
+    brokers: Brokers, index: int, partition: PartitionImage, listener: str
 ) -> DescribeTopicPartitionsResponsePartition:
-    error = leader_error(image, partition, listener)
+    error = leader_error(brokers, partition, listener)
     return DescribeTopicPartitionsResponsePartition(
         error_code=error,
         partition_index=index,
@@ -99,5 +99,5 @@ def _partition(
         isr_nodes=list(partition.isr),
         eligible_leader_replicas=[],
         last_known_elr=[],
-        offline_replicas=offline_replicas(image, partition),
+        offline_replicas=offline_replicas(brokers, partition, listener),
     )

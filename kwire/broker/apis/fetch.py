@@ -12,6 +12,7 @@ from kwire.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, CachedPartit
 from kwire.broker.fetching import FetchWait, Reader, Target
 from kwire.broker.leader_hints import LeaderHints
 from kwire.broker.parked import Parked
+from kwire.broker.turns import Turn
 from kwire.cluster.replica import Bound
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -111,12 +112,7 @@ class _Fetch:
         max_bytes = request.max_bytes
         if not self._from_follower:
             max_bytes = min(max_bytes, broker.config["fetch.max.bytes"])
-        self.reader = Reader(
-            max_bytes,
-            bound=bound,
-            replica_id=replica_id,
-            replica_epoch=replica_epoch,
-        )
+        self.reader = Reader(broker.clock, max_bytes, bound=bound, replica_id=replica_id, replica_epoch=replica_epoch)
         self.targets = [self._target(asked) for asked in partitions.values()]
 
     def _open_session(
@@ -182,9 +178,11 @@ class _Fetch:
         hints = LeaderHints(self._broker, self._context.session, wanted=self._context.api_version >= _HINTS)
         served = []
         topic_response = None
+        turn = Turn(self._broker.clock)
         for target in self.targets:
             asked = target.asked
             data = await self._data(target, hints)
+            await turn.share()
             if session is not None:
                 news = asked.has_news(
                     has_records=target.size > 0,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.broker.turns import Turn
 from kwire.cluster.replica import (
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
@@ -43,7 +44,7 @@ async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRe
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown isolation level {request.isolation_level}")
     if request.replica_id == _CONSUMER:
         bound = _BOUNDS[request.isolation_level]
-    response = ListOffsetsResponse()
+    response, turn = ListOffsetsResponse(), Turn(broker.clock)
     for name, partitions in _once(request).items():
         allowed = context.session.allows(Operation.DESCRIBE, ResourceType.TOPIC, name)
         told = ListOffsetsTopicResponse(name=name)
@@ -65,6 +66,7 @@ async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRe
                         leader_epoch=found.leader_epoch if context.api_version >= 4 else -1,
                     )
                 )
+            await turn.share()
         response.topics.append(told)
     return response
 

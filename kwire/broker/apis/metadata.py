@@ -6,12 +6,14 @@ v4 lets a client forbid creation, v7 brought leader epochs (KIP-320), v8 authori
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from kwire.broker.topic_state import is_live, leader_error, live_brokers, missing_topic_error, offline_replicas
+from kwire.broker.topic_state import live_brokers, missing_topic_error
+from kwire.broker.turns import Turn
 from kwire.cluster.topics import NewTopic
-from kwire.metadata.image import MetadataImage, PartitionImage, TopicImage
+from kwire.metadata.image import MetadataImage, TopicImage
 from kwire.metadata.names import INTERNAL_TOPICS
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -19,7 +21,6 @@ from kwire.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
     MetadataResponseBroker,
-    MetadataResponsePartition,
     MetadataResponseTopic,
 )
 from kwire.security.authorizer import Operation, ResourceType
@@ -38,15 +39,20 @@ async def handle(broker: Broker, context: RequestContext, request: MetadataReque
     names = {} if ids else dict.fromkeys(topic.name or "" for topic in request.topics or ())
     failures = await _create_missing(broker, session, request, names) if names else {}
     image = broker.store.image
+    tell = _Telling(broker, image, context, request)
+    told: Iterable[MetadataResponseTopic]
     if everything:
-        topics = [
-            _topic(image, topic, session, request, version)
+        told = (
+            tell.topic(topic)
             for topic in image.topics.values()
             if session.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
-        ]
+        )
     else:
-        topics = [_by_id(image, topic_id, session, request, version) for topic_id in ids]
-        topics += [_by_name(image, name, failures, session, request, version) for name in names]
+        told = chain(map(tell.by_id, ids), (tell.by_name(name, failures.get(name)) for name in names))
+    topics, turn = [], Turn(broker.clock)
+    for topic in told:
+        topics.append(topic)
+        await turn.share()
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=other.id, host=endpoint.host, port=endpoint.port, rack=other.rack)
@@ -113,72 +119,45 @@ async def _create_missing(
     return failures
 
 
-def _by_id(
-    image: MetadataImage, topic_id: bytes, session: Session, request: MetadataRequest, version: int
-) -> MetadataResponseTopic:
-    topic = image.topic_by_id(topic_id)
-    if topic is None or not session.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
-        # A topic that may not be described is, by id, as unknown as one that does not exist.
-        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
-    return _topic(image, topic, session, request, version)
+class _Telling:
+    """Tells topics to one client."""
 
+    def __init__(self, broker: Broker, image: MetadataImage, context: RequestContext, request: MetadataRequest) -> None:
+        self._image = image
+        self._partitions = broker.metadata_partitions
+        self._session = context.session
+        self._version = context.api_version
+        self._with_operations = request.include_topic_authorized_operations
 
-def _by_name(
-    image: MetadataImage,
-    name: str,
-    failures: Mapping[str, ErrorCode],
-    session: Session,
-    request: MetadataRequest,
-    version: int,
-) -> MetadataResponseTopic:
-    if not session.allows(Operation.DESCRIBE, ResourceType.TOPIC, name):
-        return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
-    topic = image.topics.get(name)
-    if topic is not None:
-        return _topic(image, topic, session, request, version)
-    error = failures.get(name) or missing_topic_error(name)
-    told = MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
-    if request.include_topic_authorized_operations:
-        told.topic_authorized_operations = session.authorized_operations(ResourceType.TOPIC, name)
-    return told
+    def by_id(self, topic_id: bytes) -> MetadataResponseTopic:
+        topic = self._image.topic_by_id(topic_id)
+        if topic is None or not self._session.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+            # A topic that may not be described is, by id, as unknown as one that does not exist.
+            return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+        return self.topic(topic)
 
+    def by_name(self, name: str, failure: ErrorCode | None) -> MetadataResponseTopic:
+        """`failure`: why the topic could not be created."""
+        if not self._session.allows(Operation.DESCRIBE, ResourceType.TOPIC, name):
+            return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+        topic = self._image.topics.get(name)
+        if topic is not None:
+            return self.topic(topic)
+        told = MetadataResponseTopic(
+            error_code=failure or missing_topic_error(name), name=name, is_internal=name in INTERNAL_TOPICS
+        )
+        return self._operations(told, name)
 
-def _topic(
-    image: MetadataImage, topic: TopicImage, session: Session, request: MetadataRequest, version: int
-) -> MetadataResponseTopic:
-    told = MetadataResponseTopic(
-        name=topic.name,
-        topic_id=topic.id,
-        is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[
-            _partition(image, index, partition, session.listener, version)
-            for index, partition in enumerate(topic.partitions)
-        ],
-    )
-    if request.include_topic_authorized_operations:
-        told.topic_authorized_operations = session.authorized_operations(ResourceType.TOPIC, topic.name)
-    return told
+    def topic(self, topic: TopicImage) -> MetadataResponseTopic:
+        told = MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=self._partitions.of(self._image, topic, self._session.listener, self._version),
+        )
+        return self._operations(told, topic.name)
 
-
-def _partition(
-    image: MetadataImage, index: int, partition: PartitionImage, listener: str, version: int
-) -> MetadataResponsePartition:
-    error = leader_error(image, partition, listener)
-    replicas, in_sync = list(partition.replicas), list(partition.isr)
-    if version == 0:
-        # The oldest clients take every replica named for one that they can reach.
-        replicas = [replica for replica in replicas if is_live(image, replica)]
-        in_sync = [replica for replica in in_sync if is_live(image, replica)]
-        if error is ErrorCode.NONE and len(replicas) < len(partition.replicas):
-            error = ErrorCode.REPLICA_NOT_AVAILABLE
-    if error is ErrorCode.LISTENER_NOT_FOUND and version < 6:
-        error = ErrorCode.LEADER_NOT_AVAILABLE
-    return MetadataResponsePartition(
-        error_code=error,
-        partition_index=index,
-        leader_id=-1 if error in (ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.LISTENER_NOT_FOUND) else partition.leader,
-        leader_epoch=partition.leader_epoch,
-        replica_nodes=replicas,
-        isr_nodes=in_sync,
-        offline_replicas=offline_replicas(image, partition),
-    )
+    def _operations(self, told: MetadataResponseTopic, name: str) -> MetadataResponseTopic:
+        if self._with_operations:
+            told.topic_authorized_operations = self._session.authorized_operations(ResourceType.TOPIC, name)
+        return told

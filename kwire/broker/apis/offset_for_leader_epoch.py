@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.broker.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -24,7 +25,7 @@ async def handle(
     broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
     session = context.session
-    response = OffsetForLeaderEpochResponse()
+    response, turn = OffsetForLeaderEpochResponse(), Turn(broker.clock)
     for topic in request.topics:
         allowed = session.allows(Operation.CLUSTER_ACTION, ResourceType.CLUSTER) or session.allows(
             Operation.DESCRIBE, ResourceType.TOPIC, topic.topic
@@ -45,6 +46,7 @@ async def handle(
                 told.partitions.append(
                     EpochEndOffset(partition=asked.partition, leader_epoch=found.epoch, end_offset=found.end_offset)
                 )
+            await turn.share()
         response.topics.append(told)
     return response
 

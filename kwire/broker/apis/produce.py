@@ -14,6 +14,7 @@ import trio
 from kwire.broker.context import RequestRefused
 from kwire.broker.leader_hints import LeaderHints
 from kwire.broker.parked import Parked
+from kwire.broker.turns import Turn
 from kwire.cluster.waiting import ReplicationWait
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.produce import (
@@ -73,6 +74,7 @@ async def handle(
     appends: list[tuple[Partition, Appended]] = []
     owed: list[PartitionProduceResponse] = []
     refused = False
+    turn = Turn(broker.clock)
     by_id = context.api_version >= _BY_TOPIC_ID
     for topic in topics:
         told = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
@@ -108,6 +110,7 @@ async def handle(
                     appends.append(appended)
                     owed.append(partition)
             told.partition_responses.append(partition)
+            await turn.share()
     response.node_endpoints = [
         NodeEndpoint(node_id=node, host=host, port=port, rack=rack) for node, host, port, rack in hints.endpoints
     ]

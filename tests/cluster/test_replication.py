@@ -8,12 +8,8 @@ from kwire.cluster.partition import ALL
 from kwire.cluster.replica import Bound
 from kwire.cluster.waiting import ReplicationWait
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.storage.log import Log
 
-from .images import topic_id
 from .nodes import Cluster
-
-UNKNOWN_CODE = 999
 
 
 @pytest.fixture
@@ -280,75 +276,6 @@ async def test_a_leader_shorter_than_its_follower(cluster, autojump_clock):
     await settle(40)
     assert cluster[1].values() == cluster[2].values() == [b"a"]
     assert cluster[1].partition().log.high_watermark == 1
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.UNKNOWN_SERVER_ERROR,
-    ],
-)
-async def test_errors_that_pass_are_tried_again_after_a_while(cluster, autojump_clock, code):
-    await cluster.start(1, 2)
-    cluster[1].answer[topic_id("t"), 0] = code
-    await cluster.create()
-    began = trio.current_time()
-    assert await cluster[1].produce(b"a") is ErrorCode.NONE
-    assert 1 <= trio.current_time() - began < 1.6
-
-
-async def test_a_fenced_follower_waits_for_the_metadata(cluster, autojump_clock):
-    await cluster.start(1, 2)
-    cluster[1].answer[topic_id("t"), 0] = ErrorCode.FENCED_LEADER_EPOCH
-    await cluster.create()
-    assert await cluster[1].produce(b"a", timeout_s=20) is ErrorCode.REQUEST_TIMED_OUT
-    await cluster.elect(1)
-    assert await cluster[1].produce(b"b", timeout_s=20) is ErrorCode.NONE
-
-
-async def test_an_answer_that_makes_no_sense_ends_nothing(cluster, autojump_clock):
-    await cluster.start(1, 2)
-    cluster[1].answer[topic_id("t"), 0] = UNKNOWN_CODE
-    await cluster.create()
-    assert await cluster[1].produce(b"a") is ErrorCode.NONE
-
-
-async def test_a_fault_in_one_partition_keeps_no_other_from_being_fetched(cluster, autojump_clock, monkeypatch):
-    await cluster.start(1, 2)
-    await cluster.create("faulty")
-    await cluster.create("sound")
-    append = Log.append_as_follower
-
-    async def faulty(log, records):
-        if log.topic == "faulty":
-            raise ValueError("on purpose")
-        return await append(log, records)
-
-    monkeypatch.setattr(Log, "append_as_follower", faulty)
-    await cluster[1].append(b"a", topic="faulty")
-    for number in range(5):
-        assert await cluster[1].produce(b"%d" % number, topic="sound") is ErrorCode.NONE
-        await settle()
-    fetches = len(cluster[1].fetches)
-    await settle(10)
-    assert len(cluster[1].fetches) - fetches < 25
-    monkeypatch.undo()
-    await cluster.elect(1, "faulty")  # in a new leader epoch it is tried again
-    assert await cluster[1].produce(b"b", topic="faulty") is ErrorCode.NONE
-    assert cluster[2].values("faulty") == [b"a", b"b"]
-
-
-async def test_the_follower_reconnects(cluster, autojump_clock):
-    await cluster.start(1, 2)
-    await cluster.create()
-    await settle()
-    cluster.network.reset("broker-1")
-    assert await cluster[1].produce(b"a") is ErrorCode.NONE
 
 
 async def test_the_isr_shrinks_and_grows(cluster, autojump_clock):

@@ -1,66 +1,62 @@
-"""kwire declares its messages as Apache Kafka's own definitions do, which the kafka-clients jar carries as data."""
+"""kwire declares its messages as Apache Kafka's own definitions do."""
 
 from __future__ import annotations
 
-import json
-import re
-import zipfile
-from functools import cache
 from typing import Any
 
 import pytest
 
-from jvm import apache_kafka, maven
+from compat_tests.definitions.definitions import FieldDefinition, definitions
+from kwire.protocol.api_keys import APIS
 from kwire.protocol.codec.build import all_messages
-from kwire.protocol.schema import NEVER, Field, Message, Struct, parse_versions
+from kwire.protocol.coordinator_records.record_types import GROUP_RECORD_TYPES, TRANSACTION_RECORD_TYPES
+from kwire.protocol.schema import NEVER, Field, Message, Struct
 from kwire.protocol.types import RECORDS, Array, WireType
 from kwire.protocol.uuids import ZERO
-
-UNSTABLE = {"InitProducerId": 6}
-"""Versions that Apache Kafka defines and does not offer, unless told to enable the unstable ones."""
 
 _INTEGERS = {"int8", "int16", "uint16", "int32", "uint32", "int64"}
 
 
-@cache
-def _definitions() -> dict[str, Any]:
-    """Every definition of the jar, by message name."""
-    jar = maven.jars(apache_kafka.POM) / f"kafka-clients-{apache_kafka.VERSION}.jar"
-    found = {}
-    with zipfile.ZipFile(jar) as archive:
-        for name in archive.namelist():
-            if name.startswith("common/message/") and name.endswith(".json"):
-                text = re.sub(r"^\s*//.*$", "", archive.read(name).decode(), flags=re.MULTILINE)
-                found[name.rpartition("/")[2].removesuffix(".json")] = json.loads(text)
-    return found
-
-
 @pytest.mark.parametrize("message", [pytest.param(message, id=message.__name__) for message in all_messages()])
 def test_a_message_is_declared_as_kafka_defines_it(message: type[Message]) -> None:
-    definition = _definitions()[message.__name__]
-    assert message.api_key == definition["apiKey"]
-    assert message.flexible_from == _versions(definition["flexibleVersions"]).start
+    definition = definitions()[message.__name__]
+    assert message.api_key == definition.api_key
+    assert message.flexible_from == (definition.flexible.start if definition.flexible else NEVER)
 
-    defined = _versions(definition["validVersions"])
-    api = message.__name__.removesuffix("Request").removesuffix("Response")
-    newest = defined[-1] - 1 if api in UNSTABLE else defined[-1]
-    assert (message.min_version, message.max_version) == (defined[0], newest)
+    newest = definition.versions[-1] - 1 if _has_unstable_version(message) else definition.versions[-1]
+    assert (message.min_version, message.max_version) == (definition.versions[0], newest)
 
-    common = {item["name"]: item["fields"] for item in definition.get("commonStructs", [])}
     for version in range(message.min_version, message.max_version + 1):
-        flexible = version >= message.flexible_from
-        assert _declared(message, version, flexible) == _defined(definition["fields"], common, version, flexible)
+        flexible = version in definition.flexible
+        assert _declared(message, version, flexible) == _defined(definition.fields, version)
 
 
-def test_an_unstable_version_is_marked_so() -> None:
-    for api, version in UNSTABLE.items():
-        definition = _definitions()[f"{api}Request"]
-        assert definition["latestVersionUnstable"] is True
-        assert _versions(definition["validVersions"])[-1] == version
+def test_every_api_of_a_broker_is_declared() -> None:
+    served = {
+        definition.api_key
+        for definition in definitions().values()
+        if definition.kind == "request" and "broker" in definition.listeners
+    }
+    assert served <= set(APIS)
+    assert len(served) == 77
 
 
-def _versions(text: str) -> range:
-    return range(NEVER, NEVER) if text == "none" else parse_versions(text)
+def test_the_records_of_classic_and_consumer_groups_and_of_transactions_are_declared() -> None:
+    keys = [definition for definition in definitions().values() if definition.kind == "coordinator-key"]
+    groups = [key for key in keys if not key.name.startswith(("ShareGroup", "StreamsGroup", "Transaction"))]
+    assert {key.api_key: key.name for key in groups} == {
+        number: record_type.key.__name__ for number, record_type in GROUP_RECORD_TYPES.items()
+    }
+    transactions = [key for key in keys if key.name.startswith("Transaction")]
+    assert {key.api_key: key.name for key in transactions} == {
+        number: record_type.key.__name__ for number, record_type in TRANSACTION_RECORD_TYPES.items()
+    }
+
+
+def _has_unstable_version(message: type[Message]) -> bool:
+    """Whether Kafka defines a version more than it offers, unless told to enable unstable ones."""
+    request = definitions().get(message.__name__.replace("Response", "Request"))
+    return request is not None and request.unstable
 
 
 def _declared(struct: type[Struct], version: int, flexible: bool) -> list[Any]:
@@ -89,40 +85,38 @@ def _default(field: Field) -> Any:
     return "empty" if field.has_mutable_default else field.default
 
 
-def _defined(fields: list[Any], common: dict[str, Any], version: int, flexible: bool) -> list[Any]:
+def _defined(fields: tuple[FieldDefinition, ...], version: int) -> list[Any]:
     """The same from Kafka's definition."""
     rows = []
     for field in fields:
-        if version not in _versions(field["versions"]):
+        if version not in field.versions:
             continue
-        base = field["type"].removeprefix("[]")
-        is_array = field["type"].startswith("[]")
-        inner = field.get("fields") or common.get(base)
-        kind = _defined(inner, common, version, flexible) if inner else base
+        kind = field.type if field.fields is None else _defined(field.fields, version)
         rows.append(
             (
-                _snake_case(field["name"]),
-                ["array", kind] if is_array else kind,
-                version in _versions(field.get("nullableVersions", "none")),
-                _defined_default(field.get("default"), base, is_array or inner is not None),
-                field.get("tag") if flexible else None,
-                field.get("ignorable", False) in (True, "true"),
+                field.snake_case,
+                ["array", kind] if field.is_array else kind,
+                version in field.nullable,
+                _defined_default(field),
+                field.tag if version in field.tagged else None,
+                field.ignorable,
             )
         )
     return rows
 
 
-def _defined_default(text: Any, base: str, is_composite: bool) -> Any:
-    if text == "null" or base == RECORDS.name:
+def _defined_default(field: FieldDefinition) -> Any:
+    """The text "null" is null; JSON's null is no default at all, and so Kafka takes the type's own."""
+    if field.default == "null" or field.type == RECORDS.name:
         return None
-    if is_composite:
+    if field.is_array or field.fields is not None:
+        assert not field.default
         return "empty"
-    if base in _INTEGERS:
-        return int(str(text or 0), 0)
-    if base == "bool":
-        return str(text).lower() == "true"
-    return {"string": text or "", "bytes": b"", "uuid": ZERO, "float64": 0.0}[base]
-
-
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+    if field.type in _INTEGERS:
+        return int(field.default or "0", 0)
+    if field.type == "bool":
+        return field.default == "true"
+    if field.type == "string":
+        return field.default or ""
+    assert not field.default
+    return {"bytes": b"", "uuid": ZERO, "float64": 0.0}[field.type]

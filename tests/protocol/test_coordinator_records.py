@@ -83,7 +83,7 @@ def test_a_member_without_the_classic_protocol_says_so() -> None:
     without = encode_value(ConsumerGroupMemberMetadataValue(), 0)
     assert without.endswith(b"\0")
     assert encode_value(ConsumerGroupMemberMetadataValue(classic_member_metadata=None), 0) == (
-        without[:-1] + b"\1" + b"\0\1\xff"
+        without[:-1] + b"\1" + b"\0\1\0"
     )
 
 

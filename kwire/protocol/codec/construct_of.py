@@ -52,7 +52,7 @@ def _struct(declared: type[Struct], version: int, flexible: bool) -> MessageStru
     for field in declared.declared_fields:
         if version not in field.versions:
             continue
-        element = _element(field.kind, version, flexible, version in field.nullable)
+        element = _element(field.kind, version, flexible, version in field.nullable, field.tag is not None)
         if field.tag is None:
             members.append(field.name / element)
         elif flexible:
@@ -63,14 +63,18 @@ def _struct(declared: type[Struct], version: int, flexible: bool) -> MessageStru
 
 
 def _element(
-    kind: types.WireType | types.Array | type[Struct], version: int, flexible: bool, nullable: bool
+    kind: types.WireType | types.Array | type[Struct],
+    version: int,
+    flexible: bool,
+    nullable: bool,
+    tagged: bool = False,
 ) -> construct.Construct:
     if isinstance(kind, types.Array):
         count = COMPACT_LENGTH if flexible else construct.Int32sb
         return Repeated(count, nullable, _element(kind.element, version, flexible, nullable=False), kind.lasting)
     if isinstance(kind, type):
         struct = _struct(kind, version, flexible)
-        return OrNull(struct) if nullable else struct
+        return OrNull(struct, tagged) if nullable else struct
     if kind is types.STRING:
         return Text(COMPACT_LENGTH if flexible else construct.Int16sb, nullable)
     if kind is types.BYTES:

@@ -94,9 +94,12 @@ class DecoderWriter(Lines):
             self._inner(target, element)
         elif isinstance(element, OrNull):
             marker = self.name("k")
-            self._fixed(marker, "b")
+            self._fixed(marker, "B" if element.tagged else "b")
             self._flush()
-            with self.block(f"if {marker} < 0:"):
+            if element.tagged:
+                with self.block(f"if {marker} > 127:"):
+                    self.add(f"{marker}, p = read_long_varint(b, p)")
+            with self.block(f"if {marker} == 0:" if element.tagged else f"if {marker} < 0:"):
                 self.add(f"{target} = None")
             with self.block("else:"):
                 self._inner(target, element.subcon)

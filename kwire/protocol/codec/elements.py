@@ -145,16 +145,27 @@ class Repeated(Counted):
 
 
 class OrNull(Subconstruct):
-    """A struct that may be null: one byte before it says so, negative for null, else 1."""
+    """A struct that may be null, which a number before it says: an int8, negative for null, else 1.
+
+    Where the struct is a tagged field, Kafka's code has a varint instead, 0 for null, else 1.
+    """
+
+    def __init__(self, struct: Construct, tagged: bool) -> None:
+        super().__init__(struct)
+        self.tagged = tagged
 
     def _parse(self, stream: BytesIO, context: Any, path: str) -> Any:
-        if Bytes(1)._parse(stream, context, path)[0] > 0x7F:
-            return None
-        return self.subcon._parsereport(stream, context, path)
+        if self.tagged:
+            is_null = UVARINT._parsereport(stream, context, path) == 0
+        else:
+            is_null = Bytes(1)._parse(stream, context, path)[0] > 0x7F
+        return None if is_null else self.subcon._parsereport(stream, context, path)
 
     def _build(self, value: Any, stream: BytesIO, context: Any, path: str) -> Any:
-        stream.write(b"\xff" if value is None else b"\x01")
-        if value is not None:
+        if value is None:
+            stream.write(b"\x00" if self.tagged else b"\xff")
+        else:
+            stream.write(b"\x01")
             self.subcon._build(value, stream, context, path)
         return value
 

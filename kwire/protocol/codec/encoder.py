@@ -108,7 +108,7 @@ class EncoderWriter(Lines):
         self.add(f"{name} = {value}")
         run = list(self._run)
         with self.block(f"if {name} is None:"):
-            self._fixed("-1", "b")
+            self._fixed("0" if element.tagged else "-1", "b")
             self._flush()
         with self.block("else:"):
             self._run = [*run, ("1", "b")]

@@ -57,7 +57,8 @@ def alter(
     """What is set after the alterations, which `check_alterations` has let pass.
 
     APPEND and SUBTRACT work on lists: on the value that is set, or else on the key's own default; an item that is
-    there is not added again. Raises ConfigError for other keys than lists.
+    there is not added again, and one that is there twice is taken away once. Raises ConfigError for other keys than
+    lists.
     """
     values = dict(current)
     for name, op, value in alterations:
@@ -67,11 +68,11 @@ def alter(
             values[name] = value or ""
         else:
             items = _items(values.get(name), _list_key(name, Op(op), keys))
-            asked = (value or "").split(",")
-            if op == Op.APPEND:
-                items += [item for item in dict.fromkeys(asked) if item not in items]
-            else:
-                items = [item for item in items if item not in asked]
+            for item in _split(value or ""):
+                if op == Op.APPEND and item not in items:
+                    items.append(item)
+                elif op == Op.SUBTRACT and item in items:
+                    items.remove(item)
             values[name] = ",".join(items)
     return values
 
@@ -109,4 +110,9 @@ def _list_key(name: str, op: Op, keys: Mapping[str, ConfigKey]) -> ConfigKey:
 
 def _items(text: str | None, key: ConfigKey) -> list[str]:
     text = key.default_text if text is None else text
-    return text.split(",") if text else []
+    return [item for item in _split(text or "") if item]
+
+
+def _split(text: str) -> list[str]:
+    """As Java's String.split: without empty items at the end, but for a text that is one itself."""
+    return text.rstrip(",").split(",") if text.strip(",") or not text else []

@@ -7,45 +7,33 @@ stand what admins set while it runs: for this broker, then for all.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kwire.config.checks import check_together
-from kwire.config.definition import ConfigKey, Status
+from kwire.config.definition import Status
 from kwire.config.errors import ConfigError
 from kwire.config.keys import BROKER_KEYS
 from kwire.config.properties import PropertiesError, parse_properties
 from kwire.config.topic_keys import SAME_SETTING
-from kwire.config.types import Password, to_text
+from kwire.config.types import to_text
 
 if TYPE_CHECKING:
     from kwire.ports.files import FileSystem
 
-__all__ = ["ENVIRONMENT_PREFIX", "BrokerConfig", "ConfigError", "Source", "load"]
+__all__ = ["BrokerConfig", "ConfigError", "load"]
 
 ENVIRONMENT_PREFIX = "KWIRE_"
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class Source(IntEnum):
-    """Where a value comes from, the stronger before the weaker."""
-
-    DYNAMIC_BROKER = 1
-    DYNAMIC_DEFAULT = 2
-    FLAG = 3
-    ENVIRONMENT = 4
-    FILE = 5
-    DEFAULT = 6
-
-
 class BrokerConfig:
     """The value of every broker key. Immutable; two are equal only if they are the same object."""
 
-    __slots__ = ("_values", "dynamic", "dynamic_defaults", "originals", "sources", "warnings")
+    __slots__ = ("_values", "dynamic", "dynamic_defaults", "originals", "warnings")
 
-    def __init__(self, originals: Mapping[str, str], sources: Mapping[str, Source] | None = None) -> None:
+    def __init__(self, originals: Mapping[str, str]) -> None:
         """The configuration a broker starts with, from text by key.
 
         Raises ConfigError for a value that is not valid, for values that do not go together, and for a key whose
@@ -53,8 +41,6 @@ class BrokerConfig:
         """
         self.originals: Mapping[str, str] = MappingProxyType(dict(originals))
         """What the broker was started with, as text, unknown keys included."""
-        self.sources: Mapping[str, Source] = sources or dict.fromkeys(originals, Source.FILE)
-        """Where each of `originals` came from."""
         self.dynamic: Mapping[str, str] = _NOTHING
         """What admins set for this broker."""
         self.dynamic_defaults: Mapping[str, str] = _NOTHING
@@ -89,7 +75,7 @@ class BrokerConfig:
                 for other in SAME_SETTING.get(name, ()):
                     merged.pop(other, None)
                 merged[name] = text
-        config = BrokerConfig(merged, self.sources)
+        config = BrokerConfig(merged)
         config.originals = self.originals
         config.warnings = self.warnings
         config.dynamic = MappingProxyType(dict(overrides))
@@ -119,21 +105,13 @@ def load(
     Raises ConfigError, also where the file cannot be read. `files` defaults to the real ones.
     """
     originals: dict[str, str] = {}
-    sources: dict[str, Source] = {}
-    layers = (
-        (Source.FILE, _read(properties, files) if properties is not None else {}),
-        (Source.ENVIRONMENT, _from_environment(environment)),
-        (Source.FLAG, flags),
-    )
-    for source, layer in layers:
+    for layer in (_read(properties, files) if properties is not None else {}, _from_environment(environment), flags):
         for name in layer:  # log.retention.hours from a flag goes before log.retention.ms from the file
             for other in SAME_SETTING.get(name, ()):
                 if other not in layer:
                     originals.pop(other, None)
-                    sources.pop(other, None)
         originals.update(layer)
-        sources.update(dict.fromkeys(layer, source))
-    return BrokerConfig(originals, sources)
+    return BrokerConfig(originals)
 
 
 def _read(path: str, files: FileSystem | None) -> dict[str, str]:
@@ -168,16 +146,8 @@ def _parse_all(originals: Mapping[str, str]) -> dict[str, Any]:
                 raise ConfigError(f"{name} is set, but this version of kwire has no configuration for single listeners")
             continue
         values[name] = key.parse(text)
-        refuse_unless_default(key, values[name])
+        key.check_supported(values[name])
     return values
-
-
-def refuse_unless_default(key: ConfigKey, value: Any) -> None:
-    """Raises ConfigError where the key's feature does not exist yet and the value would need it."""
-    if key.status is Status.LATER and value != key.default:
-        given = value if isinstance(value, Password) else to_text(value)
-        default = f"its default, {key.default_text!r}" if key.default is not None else "it unset"
-        raise ConfigError(f"{key.name}={given}: this version of kwire supports only {default}")
 
 
 def _fill_in_ids(values: dict[str, Any], originals: Mapping[str, str]) -> None:

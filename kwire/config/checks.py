@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kwire.config.errors import ConfigError
-from kwire.config.types import invalid
+from kwire.config.types import invalid, parse_integer, trim
 
 _HOUR_MS = 3_600_000
 _MINUTE_MS = 60_000
@@ -80,7 +80,8 @@ def connection_overrides(text: str) -> dict[str, int]:
     overrides = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         host, colon, count = pair.rpartition(":")
-        if not colon or not host or not count.strip().isdecimal():
+        number = parse_integer(trim(count), 32)
+        if not colon or not host or number is None:
             raise invalid("max.connections.per.ip.overrides", pair, "not in the form host:count")
-        overrides[host.strip()] = int(count)
+        overrides[trim(host)] = number
     return overrides

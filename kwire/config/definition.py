@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum, IntEnum
 from typing import Any, NamedTuple
 
-from kwire.config.types import Type, parse, to_text
-from kwire.config.validity import Validity
+from kwire.config.types import Type, invalid, parse, to_text
+from kwire.config.validity import ListOf, Validity
 
 
 class Status(Enum):
@@ -65,9 +65,20 @@ class ConfigKey(NamedTuple):
     def parse(self, text: str) -> Any:
         """The valid value that `text` means; raises ConfigError."""
         value = parse(self.name, self.type, text)
+        if isinstance(self.validity, ListOf):
+            value = tuple(dict.fromkeys(value))
         if self.validity is not None:
             self.validity.check(self.name, value)
         return value
+
+    def check_supported(self, value: Any) -> None:
+        """Raises ConfigError where the value would need a feature that does not exist yet."""
+        if self.status is not Status.LATER:
+            return
+        needed = tuple(filter(None, value)) if self.type is Type.LIST else value  # an empty item asks for nothing
+        if needed != self.default:
+            default = f"its default, {self.default_text!r}" if self.default is not None else "it unset"
+            raise invalid(self.name, value, f"this version of kwire supports only {default}")
 
 
 BOOLEAN, STRING, INT, SHORT, LONG = Type.BOOLEAN, Type.STRING, Type.INT, Type.SHORT, Type.LONG

@@ -6,16 +6,16 @@ sources are Apache Kafka's.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from kwire.config.broker import ENVIRONMENT_PREFIX, BrokerConfig
+from kwire.config.broker import BrokerConfig
 from kwire.config.definition import ConfigKey, Scope
 from kwire.config.keys import BROKER_KEYS
 from kwire.config.topic import broker_default
 from kwire.config.topic_keys import SAME_SETTING, SYNONYMS, TOPIC_KEYS
-from kwire.config.types import Password, Type, to_text
+from kwire.config.types import Type, to_text
 
 
 class ConfigSource(IntEnum):
@@ -99,40 +99,6 @@ def describe_broker_defaults(defaults: Mapping[str, str], names: Collection[str]
         else:
             rows.append(_row(key, shown, synonyms, read_only=key.scope is Scope.READ_ONLY))
     return rows
-
-
-class KeyRow(NamedTuple):
-    """What `kwire config --describe` shows of a broker key; `value` is None unless a configuration was given."""
-
-    name: str
-    environment: str
-    type: str
-    default: str | None
-    valid: str
-    importance: str
-    scope: str
-    status: str
-    doc: str
-    value: str | None
-
-
-def key_rows(config: BrokerConfig | None = None) -> Iterator[KeyRow]:
-    """Every broker key, sorted by name, with its value in `config`."""
-    for name in sorted(BROKER_KEYS):
-        key = BROKER_KEYS[name]
-        value = None if config is None else config[name]
-        yield KeyRow(
-            name,
-            ENVIRONMENT_PREFIX + name.upper().replace(".", "_"),
-            key.type.name.lower(),
-            key.default_text,
-            "" if key.validity is None else str(key.validity),
-            key.importance.name.lower(),
-            key.scope.value,
-            key.status.value,
-            key.doc,
-            "[hidden]" if isinstance(value, Password) else to_text(value),
-        )
 
 
 def _wanted(name: str, names: Collection[str] | None) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kwire.config.broker import BrokerConfig, refuse_unless_default
+from kwire.config.broker import BrokerConfig
 from kwire.config.definition import Scope
 from kwire.config.errors import ConfigError, InvalidRequest
 from kwire.config.keys import BROKER_KEYS
@@ -27,7 +27,7 @@ def validate_dynamic(config: BrokerConfig, proposed: Mapping[str, str], *, per_b
     try:
         for name, text in proposed.items():
             if name in BROKER_KEYS:
-                refuse_unless_default(BROKER_KEYS[name], BROKER_KEYS[name].parse(text))
+                BROKER_KEYS[name].check_supported(BROKER_KEYS[name].parse(text))
         if not per_broker:
             _refuse(
                 (name for name in proposed if name in BROKER_KEYS and BROKER_KEYS[name].scope is Scope.PER_BROKER),

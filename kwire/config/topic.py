@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any
 
 from kwire.config.broker import BrokerConfig
-from kwire.config.definition import Status
 from kwire.config.errors import ConfigError
 from kwire.config.topic_keys import SYNONYMS, TOPIC_KEYS
 
@@ -116,9 +115,4 @@ def validate_topic_configs(overrides: Mapping[str, str]) -> None:
             raise ConfigError(f"Unknown topic config name: {name}")
     values = {name: TOPIC_KEYS[name].parse(text) for name, text in overrides.items()}
     for name, value in values.items():
-        key = TOPIC_KEYS[name]
-        if key.status is Status.LATER and value != key.default:
-            raise ConfigError(
-                f"Invalid value {overrides[name]} for configuration {name}: "
-                f"this version of kwire supports only its default, {key.default_text!r}"
-            )
+        TOPIC_KEYS[name].check_supported(value)

@@ -43,39 +43,80 @@ class Password:
 
 
 _INTEGER_BITS = {Type.INT: 32, Type.SHORT: 16, Type.LONG: 64}
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_DOUBLE = re.compile(r"([+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))[fFdD]?")
-_COMMA = re.compile(r"\s*,\s*")
+_INTEGER = re.compile(r"([+-]?)([^\D\U00010000-\U0010ffff]+)")
+_NO_NUMBER = re.compile(r"[+-]?(?:NaN|Infinity)")
+_DECIMAL = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[fFdD]?")
+_HEXADECIMAL = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?|[0-9a-fA-F]*\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?", re.ASCII)
+_COMMA = re.compile(r"\s*,\s*", re.ASCII)
+_TRIMMED = "".join(map(chr, range(ord(" ") + 1)))
+
+
+def trim(text: str) -> str:
+    """The text without blanks and control characters around it, which is not what Unicode calls white space."""
+    return text.strip(_TRIMMED)
+
+
+def parse_integer(text: str, bits: int) -> int | None:
+    """A number of that many bits as Java's Integer.parseInt reads it, None for anything else.
+
+    Its digits may be of any script (full-width ones as well), but one UTF-16 unit each.
+    """
+    match = _INTEGER.fullmatch(text)
+    if match is None:
+        return None
+    sign, digits = match.groups()
+    limit = 1 << bits - 1
+    number = 0
+    for digit in digits:
+        number = number * 10 + int(digit)
+        if number > limit:
+            return None
+    if sign == "-":
+        return -number
+    return number if number < limit else None
 
 
 def parse(name: str, kind: Type, text: str) -> Any:
-    """The value that `text` means. Surrounding white space does not count.
+    """The value that `text` means, as Apache Kafka reads it. Blanks around it do not count.
 
-    BOOLEAN gives bool, the integers int, DOUBLE float, LIST a tuple of str without duplicates, PASSWORD a Password,
-    all else str. Raises ConfigError.
+    BOOLEAN gives bool, the integers int, DOUBLE float, LIST a tuple of str, PASSWORD a Password, all else str. Raises
+    ConfigError.
     """
-    given, text = text, text.strip()
+    given, text = text, trim(text)
     if kind in _INTEGER_BITS:
-        value = int(text) if _INTEGER.fullmatch(text) else None
-        limit = 1 << _INTEGER_BITS[kind] - 1
-        if value is None or not -limit <= value < limit:
-            raise invalid(name, text, f"Not a number of type {kind.name}")
-        return value
+        number = parse_integer(text, _INTEGER_BITS[kind])
+        if number is None:
+            raise invalid(name, given, f"Not a number of type {kind.name}")
+        return number
     if kind is Type.BOOLEAN:
-        lower = text.lower()
-        if lower not in ("true", "false"):
+        upper = text.upper()
+        if upper not in ("TRUE", "FALSE"):
             raise invalid(name, given, "Expected value to be either true or false")
-        return lower == "true"
+        return upper == "TRUE"
     if kind is Type.LIST:
-        return tuple(dict.fromkeys(_COMMA.split(text))) if text else ()
+        return tuple(_COMMA.split(text)) if text else ()
     if kind is Type.DOUBLE:
-        match = _DOUBLE.fullmatch(text)
-        if match is None:
-            raise invalid(name, text, "Not a number of type DOUBLE")
-        return float(match[1])
+        double = _double(text)
+        if double is None:
+            raise invalid(name, given, "Not a number of type DOUBLE")
+        return double
     if kind is Type.PASSWORD:
         return Password(text)
     return text
+
+
+def _double(text: str) -> float | None:
+    """As Java's Double.parseDouble."""
+    if _NO_NUMBER.fullmatch(text):
+        return float(text)
+    if match := _DECIMAL.fullmatch(text):
+        return float(match[1])
+    if match := _HEXADECIMAL.fullmatch(text):
+        try:
+            return float.fromhex(match[1])
+        except OverflowError:
+            return float("-inf" if text.startswith("-") else "inf")
+    return None
 
 
 def to_text(value: Any) -> str | None:
@@ -116,5 +157,8 @@ def invalid(name: str, value: Any, reason: str) -> ConfigError:
 
 
 def _one_line(value: Any) -> str:
-    text = "[" + ", ".join(value) + "]" if isinstance(value, tuple) else str(to_text(value))
+    if isinstance(value, tuple):
+        text = "[" + ", ".join(value) + "]"
+    else:
+        text = str(value if isinstance(value, Password) else to_text(value))
     return text.replace("\n", "\\n").replace("\r", "\\r")

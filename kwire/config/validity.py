@@ -6,7 +6,7 @@ import re
 from typing import Any, Protocol
 
 from kwire.config.errors import ConfigError
-from kwire.config.types import invalid
+from kwire.config.types import invalid, trim
 
 
 class Validity(Protocol):
@@ -74,7 +74,7 @@ class OneOf:
 
 
 class ListOf:
-    """Lists without empty items, of any words or of a few."""
+    """Lists without empty items, of any words or of a few; an item that is there twice counts once."""
 
     __slots__ = ("empty", "words")
 
@@ -110,14 +110,15 @@ class NotEmpty:
 
 
 class ThrottledReplicas:
-    """`*`, or a list of partition:broker pairs."""
+    """`*`, or a list of partition:broker pairs; empty items count for nothing."""
 
     __slots__ = ()
-    _PAIR = re.compile(r"[0-9]+:[0-9]+")
+    _PAIR = re.compile(r"(?:[0-9]+:[0-9]+)?")
     _FORM = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
 
     def check(self, name: str, value: Any) -> None:
-        if value != ("*",) and not all(self._PAIR.fullmatch(pair) for pair in value):
+        pairs = [trim(pair) for pair in value]
+        if "".join(pairs) != "*" and not all(map(self._PAIR.fullmatch, pairs)):
             raise invalid(
                 name,
                 value,

@@ -36,6 +36,12 @@ def alter_topic(current: dict[str, str], *alterations: Alteration) -> dict[str, 
         ({}, Op.SUBTRACT, "delete", ""),
         ({}, Op.SUBTRACT, "foo", "delete"),
         ({POLICY: ""}, Op.APPEND, "compact", "compact"),
+        ({POLICY: "delete"}, Op.APPEND, "compact,,", "delete,compact"),
+        ({POLICY: "delete"}, Op.APPEND, ",", "delete"),
+        ({POLICY: "delete"}, Op.APPEND, "", "delete,"),
+        ({POLICY: ",delete,,compact"}, Op.APPEND, "delete", "delete,compact"),
+        ({POLICY: "delete,delete"}, Op.SUBTRACT, "delete", "delete"),
+        ({POLICY: "delete, compact"}, Op.SUBTRACT, "compact", "delete, compact"),
         ({POLICY: "compact"}, Op.DELETE, None, None),
         ({}, Op.DELETE, None, None),
     ],
@@ -158,7 +164,8 @@ def test_what_changed_leads_from_one_to_the_other(before: dict[str, str], after:
         (
             {"log.cleaner.threads": "2"},
             True,
-            "log.cleaner.threads=2: this version of kwire supports only its default, '1'",
+            "Invalid value 2 for configuration log.cleaner.threads: "
+            "this version of kwire supports only its default, '1'",
         ),
         (
             {"listener.name.plaintext.max.connections": "2"},

@@ -10,7 +10,6 @@ from kwire.config.describe import (
     describe_broker,
     describe_broker_defaults,
     describe_topic,
-    key_rows,
 )
 from kwire.config.keys import BROKER_KEYS
 from kwire.config.topic_keys import TOPIC_KEYS
@@ -56,6 +55,11 @@ def test_a_topics_own_configs() -> None:
         (SynonymRow("cleanup.policy", "compact,delete", TOPIC), SynonymRow("log.cleanup.policy", "delete", DEFAULT)),
     )
     assert one(rows, "retention.ms").synonyms == (SynonymRow("retention.ms", "500", TOPIC),)
+
+
+def test_empty_items_of_a_list_stay() -> None:
+    throttled = "leader.replication.throttled.replicas"
+    assert one(describe_topic(BrokerConfig({}), {throttled: " , "}), throttled).value == ","
 
 
 def test_an_internal_config_shows_where_it_is_set() -> None:
@@ -143,13 +147,3 @@ def test_the_cluster_wide_defaults_show_what_is_set_there_only() -> None:
         ConfigRow("foo", None, CLUSTER, True, True, Type.UNKNOWN, None, (SynonymRow("foo", None, CLUSTER),)),
     ]
     assert describe_broker_defaults({"foo": "x"}, ["bar"]) == []
-
-
-def test_rows_for_people() -> None:
-    rows = list(key_rows(BrokerConfig({"log.retention.hours": "5"})))
-    assert [row.name for row in rows] == sorted(BROKER_KEYS)
-    (row,) = [row for row in rows if row.name == "log.retention.hours"]
-    assert row._replace(doc="") == (
-        "log.retention.hours", "KWIRE_LOG_RETENTION_HOURS", "int", "168", "", "high", "read-only", "supported", "", "5"
-    )  # fmt: skip
-    assert all(row.value is None for row in key_rows())

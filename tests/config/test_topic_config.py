@@ -104,7 +104,7 @@ def test_a_log_config_cannot_be_changed() -> None:
         ),
         (
             {"leader.replication.throttled.replicas": "*"},
-            "Invalid value * for configuration leader.replication.throttled.replicas: "
+            "Invalid value [*] for configuration leader.replication.throttled.replicas: "
             "this version of kwire supports only its default, ''",
         ),
     ],
@@ -121,3 +121,4 @@ def test_what_a_topic_may_have() -> None:
     validate_topic_configs({"cleanup.policy": "compact", "max.message.bytes": "1000"})
     validate_topic_configs({"cleanup.policy": ""})
     validate_topic_configs({"retention.ms": " 500 ", "internal.segment.bytes": "14"})
+    validate_topic_configs({"leader.replication.throttled.replicas": ",", "retention.ms": "\uff15"})

@@ -19,15 +19,26 @@ from kwire.config.types import Password, Type, parse, to_text
         (Type.INT, "-2147483648", -(2**31)),
         (Type.LONG, "9223372036854775807", 2**63 - 1),
         (Type.SHORT, "32767", 32767),
+        (Type.INT, "\uff11\uff12", 12),
+        (Type.LONG, "-\u0661\u0967", -11),
+        (Type.INT, "0" * 5000 + "7", 7),
+        (Type.INT, "\0 5\x1b", 5),
         (Type.BOOLEAN, " TRUE ", True),
+        (Type.BOOLEAN, "fal\u017fe", False),
         (Type.BOOLEAN, "false", False),
         (Type.DOUBLE, "0.5d", 0.5),
         (Type.DOUBLE, "1e3", 1000.0),
         (Type.DOUBLE, ".5", 0.5),
+        (Type.DOUBLE, "0x1p-1", 0.5),
+        (Type.DOUBLE, "-0X.8P1d", -1.0),
+        (Type.DOUBLE, "-0x1p9999", float("-inf")),
+        (Type.DOUBLE, "+Infinity", float("inf")),
         (Type.LIST, "", ()),
         (Type.LIST, " a , b,c ", ("a", "b", "c")),
         (Type.LIST, "a,,b", ("a", "", "b")),
-        (Type.LIST, "a,b,a", ("a", "b")),
+        (Type.LIST, "a,b,a", ("a", "b", "a")),
+        (Type.LIST, ",", ("", "")),
+        (Type.LIST, "a\u00a0,b", ("a\u00a0", "b")),
         (Type.STRING, " a b ", "a b"),
         (Type.CLASS, "x.Y", "x.Y"),
     ],
@@ -36,6 +47,26 @@ def test_parses(kind: Type, text: str, value: object) -> None:
     parsed = parse("name", kind, text)
     assert parsed == value
     assert type(parsed) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        *(
+            (Type.INT, text)
+            for text in ("", "+", "1 2", "1_0", "0x1", "1.", "\u00b2", "\u2167", "\U0001d7cf", "\u00a05")
+        ),
+        (Type.INT, "2147483648"),
+        (Type.INT, "-2147483649"),
+        (Type.SHORT, "32768"),
+        (Type.LONG, "9" * 5000),
+        *((Type.DOUBLE, text) for text in ("", ".", "NaNf", "Infinityd", "inf", "nan", "1_0.5", "0x1", "1e", "\uff11")),
+        *((Type.BOOLEAN, text) for text in ("", "1", "yes", "\u00a0true")),
+    ],
+)
+def test_no_value(kind: Type, text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse("name", kind, text)
 
 
 @pytest.mark.parametrize(
@@ -171,6 +202,25 @@ def test_doubles_come_back(value: float) -> None:
     text = to_text(value)
     assert text is not None
     assert parse("x", Type.DOUBLE, text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("", ()),
+        ("*", ("*",)),
+        (",", ("", "")),
+        ("*,", ("*", "")),
+        ("0:1,,1:2", ("0:1", "", "1:2")),
+        ("0:1,0:1", ("0:1", "0:1")),
+    ],
+)
+def test_throttled_replicas(text: str, pairs: tuple[str, ...]) -> None:
+    assert TOPIC_KEYS["follower.replication.throttled.replicas"].parse(text) == pairs
+
+
+def test_a_word_that_is_listed_twice_counts_once() -> None:
+    assert TOPIC_KEYS["cleanup.policy"].parse("delete, compact,delete") == ("delete", "compact")
 
 
 def test_a_password_does_not_show() -> None:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
+
 DEFAULT_PORT = 9092
 
 Address = tuple[str, int]
+
+_IPV6 = re.compile(r"[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f.:]*")
+_ADDRESS = re.compile(r"(?:\[([^][]+)\]|([^][:]+))(?::([0-9]{1,5}))?")
 
 
 def parse_address(text: str) -> Address:
     """`HOST:PORT`, `HOST`, `[IPv6]:PORT`; the port is 9092 where none is given. ValueError says what is wrong."""
     text = text.strip()
-    host, colon, port = text.rpartition(":")
-    if text.endswith("]") or not colon:
-        host, port = text, str(DEFAULT_PORT)
-    if not host.startswith("[") and ":" in host:
-        raise ValueError(f"{text!r} is no HOST:PORT (an IPv6 address needs brackets: [::1]:9092)")
-    host = host.strip("[]")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(f"{text!r} is no HOST:PORT")
-    return host, int(port)
+    match = _ADDRESS.fullmatch(text)
+    if match is None:
+        hint = " (an IPv6 address needs brackets: [::1]:9092)" if _IPV6.fullmatch(text) else ""
+        raise ValueError(f"{text!r} is no HOST:PORT{hint}")
+    port = int(match[3] or DEFAULT_PORT)
+    if not 0 < port < 65536:
+        raise ValueError(f"{text!r} is no HOST:PORT: a port is 1 to 65535")
+    return match[1] or match[2], port
 
 
 def parse_bootstrap(text: str) -> list[Address]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from kwire.client.metadata import Topic, check, error_of
+from kwire.client.metadata import Topic, check
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kwire.protocol.messages.create_topics import (
@@ -15,7 +15,6 @@ from kwire.protocol.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
-from kwire.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from kwire.protocol.messages.incremental_alter_configs import (
@@ -26,8 +25,6 @@ from kwire.protocol.messages.incremental_alter_configs import (
 
 if TYPE_CHECKING:
     from kwire.client.client import Client
-    from kwire.client.connection import Connection
-    from kwire.protocol.types import TopicPartition
 
 BROKER_DEFAULT = -1
 """Partitions or replicas of a new topic: as the broker is configured (since Kafka 2.4)."""
@@ -149,36 +146,6 @@ class Admin:
 
         await self._client.retrying(create, unknown_topic_grace=0)
 
-    async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Deletes what is before an offset of each partition (-1: everything); returns the new start offsets."""
-
-        async def ask(
-            connection: Connection, partitions: dict[TopicPartition, int]
-        ) -> dict[TopicPartition, int | KafkaError]:
-            topics: dict[str, DeleteRecordsTopic] = {}
-            for (topic, partition), offset in partitions.items():
-                topics.setdefault(topic, DeleteRecordsTopic(name=topic)).partitions.append(
-                    DeleteRecordsPartition(partition_index=partition, offset=offset)
-                )
-            response = await connection.call(
-                DeleteRecordsRequest(topics=list(topics.values()), timeout_ms=self._timeout_ms)
-            )
-            answers: dict[TopicPartition, int | KafkaError] = {}
-            for answered in response.topics:
-                for item in answered.partitions:
-                    where = answered.name, item.partition_index
-                    answers[where] = (
-                        error_of(item.error_code, f"{where[0]}-{where[1]}") if item.error_code else item.low_watermark
-                    )
-            return answers
-
-        starts: dict[TopicPartition, int] = {}
-        for partition, answer in (await self._client.at_leaders(before, ask)).items():
-            if isinstance(answer, KafkaError):
-                raise answer
-            starts[partition] = answer
-        return starts
-
     async def describe_configs(self, kind: ResourceType, name: str) -> list[ConfigEntry]:
         """All configs of a topic or of a broker (its id as text), in order."""
         request = DescribeConfigsRequest(
@@ -228,6 +195,7 @@ class Admin:
             return None
         if not self._client.metadata.brokers:
             await self._client.refresh()
-        if not name.isdigit() or int(name) not in self._client.metadata.brokers:
+        broker = next((broker for broker in self._client.metadata.brokers if str(broker) == name), None)
+        if broker is None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"the cluster has no broker {name!r}")
-        return int(name)
+        return broker

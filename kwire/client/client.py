@@ -69,7 +69,8 @@ class Client:
         self._connections: dict[int, Connection] = {}
         self._first: Connection | None = None
         self._met: set[int] = set()
-        self._opening = trio.Lock()
+        self._opening: dict[int | None, trio.Lock] = {}
+        """One lock a broker (None: any), so that one that does not answer holds up no other."""
 
     async def __aenter__(self) -> Client:
         return self
@@ -91,7 +92,7 @@ class Client:
 
         BrokerUnreachable if none answers.
         """
-        async with self._opening:
+        async with self._opening.setdefault(None, trio.Lock()):
             for connection in [self._first, *self._connections.values()]:
                 if connection is not None and not connection.closed:
                     return connection
@@ -104,11 +105,11 @@ class Client:
                     failures.append(error)
         if len(failures) == 1:
             raise failures[0]
-        raise BrokerUnreachable("no broker answers: " + "; ".join(map(str, failures)))
+        raise BrokerUnreachable("; ".join(map(str, failures)))
 
     async def connection(self, broker: int) -> Connection:
         """A connection to the broker with this id, at the address the cluster advertises for it."""
-        async with self._opening:
+        async with self._opening.setdefault(broker, trio.Lock()):
             connection = self._connections.get(broker)
             if connection is not None and not connection.closed:
                 return connection
@@ -144,7 +145,7 @@ class Client:
         if version == 0 and topics is None:
             wanted = []
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create or version < 4)
-        self.metadata.update(await connection.call(request, version))
+        self.metadata.update(await connection.call(request, version), all_topics=topics is None)
 
     async def topic(self, name: str, *, create: bool = False) -> Topic:
         """What Metadata says of a topic, asked anew.
@@ -215,7 +216,7 @@ class Client:
         """Asks the leader of each partition, all leaders at once, and asks again for those that fail for a passing
         reason, until the deadline. What failed to the end has its KafkaError in the result.
 
-        `ask` gets a leader's connection and its partitions, and answers for each of them.
+        `ask` gets a leader's connection and its partitions, and returns what the leader said of them.
         """
         done: dict[TopicPartition, R | KafkaError] = {}
         failed: dict[TopicPartition, KafkaError] = {}
@@ -233,7 +234,11 @@ class Client:
                 return
             except KafkaError as error:
                 answers = dict.fromkeys(partitions, error)
-            for partition, answer in answers.items():
+            for partition in partitions:
+                answer = answers.get(partition)
+                if answer is None:
+                    left_out = f"the broker's response leaves {partition[0]}-{partition[1]} out"
+                    answer = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, left_out)
                 if isinstance(answer, KafkaError) and is_passing(answer):
                     failed[partition] = answer
                 else:

@@ -161,6 +161,8 @@ class Connection:
             except BaseException:
                 pending.abandoned = True
                 raise
+            finally:
+                self._wake_next()
             return self._decode(request, version, frame)
         text = f"no {_name(request)} response within {seconds:g} s"
         self._fail(text)
@@ -243,10 +245,15 @@ class Connection:
             raise ProtocolViolation(f"{show_address(self.host, self.port)}: {error}") from None
         finally:
             self._reading = False
-            for pending in self._pending:
-                if not pending.abandoned and pending is not mine:
-                    pending.wake.set()
-                    break
+
+    def _wake_next(self) -> None:
+        """Lets the next who waits read, where nobody does: for whoever read, or was woken to do so, and leaves."""
+        if self._reading:
+            return
+        for pending in self._pending:
+            if not pending.abandoned:
+                pending.wake.set()
+                return
 
     def _decode(self, request: Message, version: int, frame: memoryview) -> Any:
         response = response_type(type(request))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio
@@ -27,6 +27,7 @@ PARTITION_MAX_BYTES = 1024 * 1024
 """What a fetch, and of it one partition, may bring; a single larger batch comes all the same."""
 
 MAX_WAIT_MS = 500
+"""How long a fetch waits for a first byte."""
 
 _LAST_VERSION_WITH_TOPIC_NAMES = 12
 
@@ -44,6 +45,17 @@ class ConsumedRecord(NamedTuple):
     headers: list[tuple[str, bytes | None]]
 
 
+class _Round:
+    """What one `poll` has found so far; nothing of it is the consumer's before the end, so that a poll that is
+    cancelled can be repeated.
+    """
+
+    def __init__(self, positions: Mapping[TopicPartition, int]) -> None:
+        self.positions = dict(positions)
+        self.records: list[ConsumedRecord] = []
+        self.failures: list[KafkaError | ClientError] = []
+
+
 class Consumer:
     """Reads assigned partitions from given offsets on. One task uses it at a time; nothing is committed anywhere."""
 
@@ -52,27 +64,20 @@ class Consumer:
         client: Client,
         *,
         isolation: Isolation = Isolation.READ_UNCOMMITTED,
-        max_wait_ms: int = MAX_WAIT_MS,
-        min_bytes: int = 1,
-        max_bytes: int = MAX_BYTES,
         partition_max_bytes: int = PARTITION_MAX_BYTES,
     ) -> None:
         self.positions: dict[TopicPartition, int] = {}
         """The next offset to fetch of each assigned partition."""
-        self.high_watermarks: dict[TopicPartition, int] = {}
-        """As of the last fetch."""
         self._client = client
         self._isolation = isolation
-        self._max_wait_ms = max_wait_ms
-        self._min_bytes = min_bytes
-        self._max_bytes = max_bytes
         self._partition_max_bytes = partition_max_bytes
+        self._failure: KafkaError | ClientError | None = None
 
     async def assign(self, positions: Mapping[TopicPartition, int]) -> None:
         """Reads these partitions from now on, each from the given offset. KafkaError if a topic does not exist."""
         await self._client.know(topic for topic, _ in positions)
         self.positions = dict(positions)
-        self.high_watermarks.clear()
+        self._failure = None
 
     def unassign(self, partition: TopicPartition) -> None:
         """Reads this one no longer."""
@@ -81,68 +86,74 @@ class Consumer:
     async def poll(self) -> list[ConsumedRecord]:
         """What the leaders have beyond the positions, which move on; empty if that is nothing within the waiting time.
 
-        Passing errors are retried until the client's deadline. Raises KafkaError (OFFSET_OUT_OF_RANGE among others),
-        CorruptBatchError, ClientError.
+        Passing errors are retried until the client's deadline, without holding up partitions that have records.
+        Raises KafkaError (OFFSET_OUT_OF_RANGE among others), CorruptBatchError, ClientError: where other partitions
+        have records, by the next call.
         """
-        records: list[ConsumedRecord] = []
-
-        async def fetch() -> None:
-            leaders: dict[int, list[TopicPartition]] = {}
-            for partition in self.positions:
-                leaders.setdefault(self._client.metadata.leader(*partition), []).append(partition)
-            failures: list[KafkaError | ClientError] = []
-
-            async def fetch_from(broker: int, partitions: list[TopicPartition]) -> None:
-                try:
-                    records.extend(await self._fetch(broker, partitions))
-                except (KafkaError, ClientError) as error:
-                    failures.append(error)
-
-            async with trio.open_nursery() as nursery:
-                for broker, partitions in leaders.items():
-                    nursery.start_soon(fetch_from, broker, partitions)
-            if failures and not records:
-                if any(is_passing(failure) for failure in failures):
-                    await self._client.refresh_quietly(sorted({topic for topic, _ in self.positions}))
-                raise next((failure for failure in failures if not is_passing(failure)), failures[0])
-
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        found = _Round(self.positions)
         if self.positions:
-            await self._client.retrying(fetch)
-        return records
+            await self._client.retrying(lambda: self._fetch_all(found))
+        self.positions = found.positions
+        return found.records
 
-    async def _fetch(self, broker: int, partitions: list[TopicPartition]) -> list[ConsumedRecord]:
+    async def _fetch_all(self, found: _Round) -> None:
+        """One fetch from each leader. Raises what failed where no partition had records."""
+        found.failures.clear()
+        leaders: dict[int, list[TopicPartition]] = {}
+        for partition in found.positions:
+            try:
+                leaders.setdefault(self._client.metadata.leader(*partition), []).append(partition)
+            except KafkaError as error:
+                found.failures.append(error)
+
+        async def fetch_from(broker: int, partitions: list[TopicPartition]) -> None:
+            try:
+                await self._fetch(broker, partitions, found)
+            except (KafkaError, ClientError) as error:
+                found.failures.append(error)
+
+        async with trio.open_nursery() as nursery:
+            for broker, partitions in leaders.items():
+                nursery.start_soon(fetch_from, broker, partitions)
+        lasting = next((failure for failure in found.failures if not is_passing(failure)), None)
+        if any(is_passing(failure) for failure in found.failures):
+            await self._client.refresh_quietly(sorted({topic for topic, _ in found.positions}))
+        if found.records:
+            self._failure = lasting
+        elif found.failures:
+            raise lasting or found.failures[0]
+
+    async def _fetch(self, broker: int, partitions: list[TopicPartition], found: _Round) -> None:
         connection = await self._client.connection(broker)
-        request, version = self._request(connection, partitions)
+        request, version = self._request(connection, partitions, found)
         response: FetchResponse = await connection.call(
-            request, version, timeout=self._client.request_timeout + self._max_wait_ms / 1000
+            request, version, timeout=self._client.request_timeout + MAX_WAIT_MS / 1000
         )
         if response.error_code:
             raise error_of(response.error_code)
-        records: list[ConsumedRecord] = []
-        failure: KafkaError | ClientError | None = None
         for topic in response.responses:
             named = version <= _LAST_VERSION_WITH_TOPIC_NAMES
             name = topic.topic if named else self._client.metadata.name_of(topic.topic_id)
             for data in topic.partitions:
                 partition = name or "", data.partition_index
-                if partition not in self.positions:
+                if partition not in partitions:
                     continue
                 if data.error_code:
-                    at = f" at offset {self.positions[partition]}" if data.error_code == 1 else ""
-                    failure = failure or error_of(data.error_code, f"{partition[0]}-{partition[1]}{at}")
+                    at = f" at offset {found.positions[partition]}" if data.error_code == 1 else ""
+                    found.failures.append(error_of(data.error_code, f"{partition[0]}-{partition[1]}{at}"))
                     continue
-                self.high_watermarks[partition] = data.high_watermark
                 try:
-                    self._take(partition, data, records)
+                    self._take(partition, data, found)
                 except (CorruptBatchError, ProtocolViolation) as error:  # what came before it is still good
-                    failure = failure or error
-        if failure is not None and not records:
-            raise failure
-        return records
+                    found.failures.append(error)
 
-    def _request(self, connection: Connection, partitions: Iterable[TopicPartition]) -> tuple[FetchRequest, int]:
+    def _request(
+        self, connection: Connection, partitions: Sequence[TopicPartition], found: _Round
+    ) -> tuple[FetchRequest, int]:
         metadata = self._client.metadata
-        partitions = list(partitions)
         named = not metadata.have_ids(topic for topic, _ in partitions)
         version = connection.version(FetchRequest, _LAST_VERSION_WITH_TOPIC_NAMES if named else None)
         topics: dict[str, FetchTopic] = {}
@@ -151,23 +162,23 @@ class Consumer:
             fetched.partitions.append(
                 FetchPartition(
                     partition=number,
-                    fetch_offset=self.positions[topic, number],
+                    fetch_offset=found.positions[topic, number],
                     partition_max_bytes=self._partition_max_bytes,
                 )
             )
         request = FetchRequest(
-            max_wait_ms=self._max_wait_ms,
-            min_bytes=self._min_bytes,
-            max_bytes=self._max_bytes,
+            max_wait_ms=MAX_WAIT_MS,
+            min_bytes=1,
+            max_bytes=MAX_BYTES,
             isolation_level=self._isolation,
             topics=list(topics.values()),
         )
         return request, version
 
-    def _take(self, partition: TopicPartition, data: PartitionData, into: list[ConsumedRecord]) -> None:
+    def _take(self, partition: TopicPartition, data: PartitionData, found: _Round) -> None:
         """Adds the records of a fetched partition, batch by whole batch, and moves its position."""
         aborted = _Aborted(data) if self._isolation is Isolation.READ_COMMITTED else None
-        position = start = self.positions[partition]
+        position = start = found.positions[partition]
         for header, batch in iter_batches(data.records or b""):
             if header.next_offset <= position:
                 continue
@@ -177,14 +188,14 @@ class Consumer:
                     f"the batch at offset {header.base_offset} of {partition[0]}-{partition[1]} has a wrong checksum",
                 )
             if not (header.control or (aborted is not None and aborted.holds(header))):
-                into += [
+                found.records += [
                     ConsumedRecord(*partition, offset, timestamp, header.log_append_time, key, value, headers)
                     for offset, timestamp, key, value, headers in iter_records(batch)
                     if offset >= position
                 ]
             elif header.control and aborted is not None:
                 aborted.end(header)
-            self.positions[partition] = position = header.next_offset
+            found.positions[partition] = position = header.next_offset
         if position == start and data.records:
             raise ProtocolViolation(f"{partition[0]}-{partition[1]}: no whole batch where offset {start} should be")
 

@@ -40,18 +40,22 @@ class ClusterMetadata:
         self.cluster_id: str | None = None
         self.controller: int = -1
         self.brokers: dict[int, Address] = {}
-        self.racks: dict[int, str | None] = {}
         self.topics: dict[str, Topic] = {}
         self.errors: dict[str, KafkaError] = {}
         """Why a topic that was asked for is not in `topics`."""
 
-    def update(self, response: MetadataResponse) -> None:
-        """Takes a response in. KafkaError if the whole request failed."""
+    def update(self, response: MetadataResponse, *, all_topics: bool = False) -> None:
+        """Takes a response in; with `all_topics` there are no topics but those in it.
+
+        KafkaError if the whole request failed.
+        """
         check(response.error_code)
+        if all_topics:
+            self.topics.clear()
+            self.errors.clear()
         self.cluster_id = response.cluster_id
         self.controller = response.controller_id
         self.brokers = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
-        self.racks = {broker.node_id: broker.rack for broker in response.brokers}
         for described in response.topics:
             if described.name is None:
                 continue

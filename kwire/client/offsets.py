@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kwire.client.metadata import error_of
-from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.errors import KafkaError
 from kwire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 if TYPE_CHECKING:
@@ -67,9 +67,7 @@ async def list_offsets(
             timeout_ms=int(client.request_timeout * 1000),
         )
         response = await connection.call(request)
-        answers: dict[TopicPartition, ListedOffset | KafkaError] = dict.fromkeys(
-            partitions, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's response leaves this partition out")
-        )
+        answers: dict[TopicPartition, ListedOffset | KafkaError] = {}
         for answered in response.topics:
             for item in answered.partitions:
                 where = answered.name, item.partition_index

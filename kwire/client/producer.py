@@ -81,7 +81,6 @@ class Producer:
         *,
         acks: int = ACKS_ALL,
         compression: Compression = Compression.NONE,
-        compression_level: int | None = None,
         idempotent: bool = False,
         timeout: float = 30.0,
         batch_bytes: int = BATCH_BYTES,
@@ -94,7 +93,6 @@ class Producer:
         self._client = client
         self._acks = acks
         self._compression = compression
-        self._level = compression_level
         self._idempotent = idempotent
         self._timeout = timeout
         self._batch_bytes = batch_bytes
@@ -160,7 +158,6 @@ class Producer:
             blobs[partition] = build_batch(
                 [record._replace(offset=index) for index, record in enumerate(records)],
                 compression=self._compression,
-                level=self._level,
                 producer_id=producer[0],
                 producer_epoch=producer[1],
                 base_sequence=self._sequences.get(partition, 0) if self._idempotent else -1,
@@ -201,9 +198,7 @@ class Producer:
             await connection.send(request, version)
             return dict.fromkeys(blobs, Produced(-1, -1))
         response = await connection.call(request, version, timeout=self._client.request_timeout + self._timeout)
-        answers: dict[TopicPartition, Produced | KafkaError] = dict.fromkeys(
-            blobs, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's response leaves this partition out")
-        )
+        answers: dict[TopicPartition, Produced | KafkaError] = {}
         for answered in response.responses:
             by_name = version < _FIRST_VERSION_WITH_TOPIC_IDS
             name = answered.name if by_name else metadata.name_of(answered.topic_id) or ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping
 
+from kwire.client.metadata import check
 from kwire.protocol import codec
-from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.headers import RequestHeader, decode_response_header, encode_request_header
 from kwire.protocol.messages.create_topics import (
     CreatableTopic,
@@ -32,8 +32,7 @@ def create_topic(bootstrap: str, name: str, partitions: int, configs: Mapping[st
     )
     answer = _call(bootstrap, CreateTopicsRequest(topics=[topic], timeout_ms=int(TIMEOUT * 1000)))
     (result,) = answer.topics
-    if result.error_code:
-        raise KafkaError(ErrorCode(result.error_code), result.error_message)
+    check(result.error_code, result.error_message)
 
 
 def _call(bootstrap: str, message: CreateTopicsRequest) -> CreateTopicsResponse:

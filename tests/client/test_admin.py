@@ -13,12 +13,6 @@ from kwire.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from kwire.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
-from kwire.protocol.messages.delete_records import (
-    DeleteRecordsPartitionResult,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsTopicResult,
-)
 from kwire.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from kwire.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -121,20 +115,6 @@ async def test_create_partitions(admin, broker) -> None:
         await admin.create_partitions("t", 1)
 
 
-async def test_delete_records(admin, broker) -> None:
-    broker.on(
-        DeleteRecordsRequest,
-        DeleteRecordsResponse(
-            topics=[
-                DeleteRecordsTopicResult(
-                    name="t", partitions=[DeleteRecordsPartitionResult(partition_index=1, low_watermark=9)]
-                )
-            ]
-        ),
-    )
-    assert await admin.delete_records({("t", 1): -1}) == {("t", 1): 9}
-
-
 async def test_configs(admin, broker) -> None:
     broker.on(
         DescribeConfigsRequest,
@@ -189,10 +169,17 @@ async def test_a_broker_tells_of_itself(network, nursery, admin, broker) -> None
     await admin.alter_configs(ResourceType.BROKER, "", set={"a": "1"})
     assert len(other.got(DescribeConfigsRequest)) == 1
     assert len(other.got(IncrementalAlterConfigsRequest)) == len(broker.got(IncrementalAlterConfigsRequest)) == 1
-    with pytest.raises(KafkaError, match="no broker '3'"):
-        await admin.describe_configs(ResourceType.BROKER, "3")
+    for name in ("3", "x", "\u00b2", "02"):
+        with pytest.raises(KafkaError, match=f"no broker '{name}'"):
+            await admin.describe_configs(ResourceType.BROKER, name)
 
 
 async def test_all_topics_in_order(admin, broker) -> None:
     broker.on(MetadataRequest, metadata({"b": [1], "a": [1, 1]}))
     assert [(name, len(topic.partitions)) for name, topic in (await admin.topics()).items()] == [("a", 2), ("b", 1)]
+
+
+async def test_topics_that_are_gone_are_not_listed(admin, broker) -> None:
+    broker.on(MetadataRequest, [metadata({"a": [1], "b": [1]}), metadata({"b": [1]})])
+    assert list(await admin.topics()) == ["a", "b"]
+    assert list(await admin.topics()) == ["b"]

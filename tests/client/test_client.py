@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
+import trio.testing
 
 from kwire.client.client import Client
 from kwire.client.errors import AdvertisedAddressUnreachable, BrokerUnreachable, UnsupportedApi
@@ -99,6 +100,24 @@ async def test_only_what_failed_is_asked_again(client, broker, autojump_clock) -
         [item.partition_index for item in request.topics[0].partitions] for request in broker.got(ListOffsetsRequest)
     ]
     assert asked == [[0, 1], [1]]
+
+
+async def test_a_partition_left_out_of_the_response_is_an_error(client, broker) -> None:
+    broker.on(ListOffsetsRequest, ListOffsetsResponse())
+    with pytest.raises(KafkaError, match="UNKNOWN_SERVER_ERROR: the broker's response leaves t-0 out"):
+        await list_offsets(client, {("t", 0): 0})
+
+
+async def test_a_mute_broker_holds_up_no_other(network, nursery, client, broker, autojump_clock) -> None:
+    brokers = {1: ("broker", 9092), 2: ("mute", 9093)}
+    broker.on(MetadataRequest, metadata({"t": [1, 2]}, brokers))
+    network.cut("here", "mute")
+    await client.refresh(None)
+    nursery.start_soon(client.connection, 2)
+    await trio.testing.wait_all_tasks_blocked()
+    await client.connection(1)
+    assert trio.current_time() == 0
+    nursery.cancel_scope.cancel()
 
 
 async def test_a_passing_error_that_does_not_pass_ends_at_the_deadline(client, broker, autojump_clock) -> None:

@@ -10,6 +10,7 @@ from kwire.client.connection import Connection, response_type
 from kwire.client.errors import BrokerUnreachable, ConnectionLost, ProtocolViolation, RequestTimeout, UnsupportedApi
 from kwire.ports.memory_transport import MemoryNetwork
 from kwire.ports.transport import Stream
+from kwire.protocol import codec
 from kwire.protocol.messages.api_versions import ApiVersionsRequest
 from kwire.protocol.messages.fetch import FetchRequest, FetchResponse
 from kwire.protocol.messages.list_offsets import ListOffsetsRequest
@@ -124,6 +125,52 @@ async def test_a_cancelled_caller_leaves_the_connection_sound(network, broker) -
         go.set()
     assert answers == ["t1", "t3"]
     assert (await connection.call(metadata_of("t4"))).cluster_id == "t4"
+
+
+class _Pieces:
+    """A stream that, when told to, gives these pieces, one at each read."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self.pieces = pieces
+        self.go = trio.Event()
+
+    async def send(self, data: object) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def receive(self, size: int) -> bytes:
+        await self.go.wait()
+        return self.pieces.pop(0)
+
+    def close(self) -> None:
+        pass
+
+
+def metadata_frame(correlation_id: int) -> bytes:
+    body = codec.encode(MetadataResponse(), 0)
+    return (4 + len(body)).to_bytes(4, "big") + correlation_id.to_bytes(4, "big") + body
+
+
+@pytest.mark.parametrize("turn", range(20))
+async def test_whose_turn_it_is_to_read_may_be_cancelled(turn: int, autojump_clock) -> None:
+    """The response of the first comes as the second is cancelled: the third reads on. Trio draws who runs first."""
+    stream = _Pieces([metadata_frame(0), metadata_frame(1) + metadata_frame(2)])
+    connection = Connection(stream, "broker", 9092)  # type: ignore[arg-type]
+    answered: list[int] = []
+    scopes = [trio.CancelScope() for _ in range(3)]
+
+    async def ask(number: int) -> None:
+        with scopes[number]:
+            await connection.call(MetadataRequest(), 0)
+            answered.append(number)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(3):
+            nursery.start_soon(ask, number)
+            await trio.testing.wait_all_tasks_blocked()
+        stream.go.set()
+        scopes[1].cancel()
+    assert answered == [0, 2]
+    assert trio.current_time() < 1
 
 
 async def test_a_late_response_closes_the_connection(network, broker, autojump_clock) -> None:

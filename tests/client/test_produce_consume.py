@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+import trio
+import trio.testing
 
 from kwire.client.consumer import Consumer
 from kwire.client.errors import ProtocolViolation, UnsupportedApi
@@ -33,7 +35,7 @@ from kwire.protocol.records.control import build_end_txn_marker
 from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import read_header
 from kwire.protocol.records.record import Record, iter_records
-from tests.client.scripted_broker import TOPIC_ID, metadata
+from tests.client.scripted_broker import TOPIC_ID, ScriptedBroker, metadata
 
 
 class Leader:
@@ -248,7 +250,6 @@ async def test_consuming_goes_on_where_it_was(client, broker, leader, versions) 
     ]
     assert [(r.timestamp, r.log_append_time) for r in records[-2:]] == [(1000, False), (77, True)]
     assert consumer.positions == {("t", 0): 4, ("t", 1): 6}
-    assert consumer.high_watermarks == {("t", 0): 100, ("t", 1): 100}
     assert await consumer.poll() == []
     consumer.unassign(("t", 1))
     keep(leader, 1, batch_of(6, b"unseen"))
@@ -333,6 +334,59 @@ async def test_what_one_partition_has_is_not_lost_by_anothers_error(client, lead
     leader.errors = [ErrorCode.OFFSET_OUT_OF_RANGE]
     with pytest.raises(KafkaError, match="t-0 at offset 50"):
         await consumer.poll()
+
+
+async def test_a_lasting_error_is_told_although_another_partition_has_records(client, leader) -> None:
+    keep(leader, 1, batch_of(0, b"b"))
+    consumer = Consumer(client)
+    await consumer.assign({("t", 0): 50, ("t", 1): 0})
+    leader.errors = [ErrorCode.OFFSET_OUT_OF_RANGE]
+    assert [record.value for record in await consumer.poll()] == [b"b"]
+    keep(leader, 1, batch_of(1, b"c"))
+    with pytest.raises(KafkaError, match="t-0 at offset 50"):
+        await consumer.poll()
+    assert [record.value for record in await consumer.poll()] == [b"c"]
+
+
+async def test_a_leader_that_moved_is_found_although_another_partition_has_records(client, broker, leader) -> None:
+    keep(leader, 0, batch_of(0, b"a"))
+    keep(leader, 1, batch_of(0, b"b"))
+    consumer = Consumer(client)
+    await consumer.assign({("t", 0): 0, ("t", 1): 0})
+    asked = len(broker.got(MetadataRequest))
+    leader.errors = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert [record.value for record in await consumer.poll()] == [b"b"]
+    assert len(broker.got(MetadataRequest)) == asked + 1
+    keep(leader, 1, batch_of(1, b"c"))
+    assert [record.value for record in await consumer.poll()] == [b"a", b"c"]
+
+
+async def test_a_partition_without_a_leader_holds_up_no_other(client, broker, leader) -> None:
+    broker.on(MetadataRequest, metadata({"t": [-1, 1]}))
+    keep(leader, 1, batch_of(0, b"b"))
+    consumer = Consumer(client)
+    await consumer.assign({("t", 0): 0, ("t", 1): 0})
+    assert [record.value for record in await consumer.poll()] == [b"b"]
+
+
+async def test_a_cancelled_poll_loses_nothing(network, nursery, client, broker, leader) -> None:
+    """One leader has answered, the other has not."""
+    other = ScriptedBroker(network.transport("other"), "other", 9093)
+    await nursery.start(other.run)
+    broker.on(MetadataRequest, metadata({"t": [1, 2]}, {1: ("broker", 9092), 2: ("other", 9093)}))
+    other.on(FetchRequest, [None, leader.fetch])
+    keep(leader, 0, batch_of(0, b"a"))
+    keep(leader, 1, batch_of(0, b"b"))
+    consumer = Consumer(client)
+    await consumer.assign({("t", 0): 0, ("t", 1): 0})
+    async with trio.open_nursery() as polling:
+        polling.start_soon(consumer.poll)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(other.got(FetchRequest)) == len(broker.got(FetchRequest)) == 1
+        polling.cancel_scope.cancel()
+    other.scripts[FetchRequest] = leader.fetch
+    client.close()
+    assert sorted(record.value for record in await consumer.poll()) == [b"a", b"b"]
 
 
 async def test_an_unknown_topic_cannot_be_assigned(client, broker, autojump_clock) -> None:

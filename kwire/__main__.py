@@ -12,10 +12,10 @@ def main() -> None:
 
         plain = parse_plainly(sys.argv[2:])
         if plain is not None:
-            from kwire.cli.running import end, guarded
+            from kwire.cli.running import guarded
             from kwire.cli.serve import serve
 
-            end(guarded(lambda: serve(**plain)))
+            raise SystemExit(guarded(lambda: serve(**plain)))
     from kwire.cli.app import app
 
     app(prog_name="kwire")

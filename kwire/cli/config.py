@@ -35,7 +35,7 @@ def config(part: str, describe: bool, topic: bool, as_json: bool) -> None:
     from kwire.config.topic_keys import TOPIC_KEYS
 
     table = TOPIC_KEYS if topic else BROKER_KEYS
-    keys = [key for name, key in sorted(table.items()) if part in name and not key.internal]
+    keys = [key for name, key in sorted(table.items()) if part in name]
     if not keys:
         raise CommandError(f"no {'topic' if topic else 'broker'} configuration key contains {part!r}")
     if as_json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kwire.cli.commands import Argument, Command
-from kwire.cli.options import cluster_options, open_client
+from kwire.cli.options import COUNT, PARTITION, cluster_options, open_client, read_option
 from kwire.cli.output import write_bytes
 from kwire.cli.running import MISUSED, CommandError, run_async
 
@@ -27,7 +27,7 @@ DEFAULT_FORMAT = r"%s\n"
     "--partition",
     "-p",
     "partitions",
-    type=int,
+    type=PARTITION,
     multiple=True,
     metavar="N",
     help="Only this partition; may be given several times.",
@@ -42,7 +42,7 @@ DEFAULT_FORMAT = r"%s\n"
     help="Where to begin: beginning, end, an OFFSET, -COUNT (so many before the end of each partition), or s@TIME; "
     "and where to stop: e@TIME. TIME is ms since the epoch or like 2026-01-31T12:00 (UTC).",
 )
-@click.option("--count", "-c", type=click.IntRange(min=1), metavar="N", help="Stop after so many records.")
+@click.option("--count", "-c", type=COUNT, metavar="N", help="Stop after so many records.")
 @click.option(
     "--exit",
     "-e",
@@ -91,11 +91,8 @@ def consume(
     levels = {level.name.lower(): level for level in Isolation}
     if isolation not in levels:
         raise CommandError(f"--isolation {isolation}: must be one of {', '.join(levels)}", MISUSED)
-    try:
-        render = to_json if as_json else compile_format(format)
-        wanted = parse_range(offsets)
-    except ValueError as error:
-        raise CommandError(str(error), MISUSED) from None
+    render = to_json if as_json else read_option("--format", format, compile_format)
+    wanted = read_option("--offset", offsets, parse_range)
 
     async def main() -> None:
         async with open_client(bootstrap, timeout) as client:

@@ -30,7 +30,10 @@ def dump_log(paths: tuple[str, ...], records: bool, as_json: bool) -> None:
     system = PosixFileSystem()
     damaged = []
     for path in paths:
-        for name in files_in(system, path):
+        names = list(files_in(system, path))
+        if not names:
+            raise CommandError(f"{path}: no files of a log there")
+        for name in names:
             show({"file": name})
             try:
                 for line in dump_file(system, name, records):

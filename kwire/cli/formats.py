@@ -10,6 +10,7 @@ A length of null is -1; null itself is empty (a null header value is written NUL
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     Part = Callable[[ConsumedRecord], bytes]
 
-_TOKEN = re.compile(r"%(.?)|\\(x[0-9a-fA-F]{1,2}|.?)", re.DOTALL)
+_FIELD = re.compile(r"%(.?)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|.?)", re.DOTALL)
 _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "\\": b"\\", "0": b"\0"}
 
 
@@ -50,23 +52,16 @@ def compile_format(text: str) -> Callable[[ConsumedRecord], bytes]:
     """A function from a record to its output. ValueError where the format has an unknown % or \\ sequence."""
     parts: list[bytes | Part] = []
     position = 0
-    for token in _TOKEN.finditer(text):
-        parts.append(text[position : token.start()].encode())
+    for token in _FIELD.finditer(text):
+        parts.append(unescape(text[position : token.start()]))
         position = token.end()
-        field, escape = token.groups()
-        if field == "%":
+        if token[1] == "%":
             parts.append(b"%")
-        elif field is not None:
-            if field not in _FIELDS:
-                raise ValueError(f"format {text!r}: %{field} is not known (known: %{' %'.join(_FIELDS)} %%)")
-            parts.append(_FIELDS[field])
-        elif escape[:1] == "x" and len(escape) > 1:
-            parts.append(bytes([int(escape[1:], 16)]))
-        elif escape in _ESCAPES:
-            parts.append(_ESCAPES[escape])
+        elif token[1] in _FIELDS:
+            parts.append(_FIELDS[token[1]])
         else:
-            raise ValueError(f"format {text!r}: \\{escape} is not known (known: \\n \\r \\t \\\\ \\0 \\xNN)")
-    parts.append(text[position:].encode())
+            raise ValueError(f"%{token[1]} is not known (known: %{' %'.join(_FIELDS)} %%)")
+    parts.append(unescape(text[position:]))
     joined = _join_constants(parts)
     return lambda record: b"".join([part if isinstance(part, bytes) else part(record) for part in joined])
 
@@ -111,8 +106,17 @@ def json_text(data: bytes | None) -> str | dict[str, str] | None:
 
 
 def unescape(text: str) -> bytes:
-    """A delimiter as written on the command line: the \\ sequences of a format. ValueError for an unknown one."""
-    from kwire.client.consumer import ConsumedRecord
-
-    record = ConsumedRecord("", 0, 0, 0, False, None, None, [])
-    return compile_format(text.replace("%", "%%"))(record)
+    """The bytes as typed, its \\ sequences replaced. ValueError for an unknown one."""
+    parts = []
+    position = 0
+    for token in _ESCAPE.finditer(text):
+        parts.append(os.fsencode(text[position : token.start()]))
+        position = token.end()
+        escape = token[1]
+        if escape[:1] == "x" and len(escape) > 1:
+            parts.append(bytes([int(escape[1:], 16)]))
+        elif escape in _ESCAPES:
+            parts.append(_ESCAPES[escape])
+        else:
+            raise ValueError(f"\\{escape} is not known (known: \\n \\r \\t \\\\ \\0 \\xNN)")
+    return b"".join([*parts, os.fsencode(text[position:])])

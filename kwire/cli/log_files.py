@@ -6,8 +6,10 @@ Every line is a mapping whose first item names its kind: batch, record, entry, p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from io import BufferedReader
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from kwire.ports.input import open_input
 from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import HEADER_SIZE, MAGIC, BatchHeader, crc_matches, read_header
 from kwire.storage import checkpoints, layout
@@ -18,7 +20,7 @@ from kwire.storage.time_index import TimeIndex
 from kwire.storage.transaction_index import decode_transactions
 
 if TYPE_CHECKING:
-    from kwire.ports.files import File, FileSystem
+    from kwire.ports.files import FileSystem
 
 Line = dict[str, Any]
 
@@ -48,7 +50,7 @@ def dump_file(files: FileSystem, path: str, records: bool) -> Iterator[Line]:
     if kind is None:
         raise Damage(f"not a file of a log: it should end in {', '.join(layout.SEGMENT_SUFFIXES)} or .snapshot")
     if kind == layout.LOG:
-        yield from _segment(files.open(path), records)
+        yield from _segment(path, files.file_size(path), records)
         return
     parsed = layout.parse_segment_name(name)
     try:
@@ -67,10 +69,15 @@ def _kind(name: str) -> str | None:
     return parsed[1] if parsed is not None and (parsed[1] == layout.LOG or parsed[1] in _READERS) else None
 
 
-def _segment(file: File, records: bool) -> Iterator[Line]:
-    position, end = 0, file.size()
+def _segment(path: str, end: int, records: bool) -> Iterator[Line]:
+    with BufferedReader(open_input(path)) as file:
+        yield from _batches(file, end, records)
+
+
+def _batches(file: BinaryIO, end: int, records: bool) -> Iterator[Line]:
+    position = 0
     while position < end:
-        head = file.pread(HEADER_SIZE, position)
+        head = file.read(HEADER_SIZE)
         if not any(head):
             yield {"preallocated": end - position, "position": position}
             return
@@ -81,7 +88,7 @@ def _segment(file: File, records: bool) -> Iterator[Line]:
             raise Damage(f"no batch of format v2 at position {position} (magic {header.magic}, size {header.size})")
         if position + header.size > end:
             raise Damage(f"a torn batch at position {position}: {end - position} of {header.size} bytes")
-        batch = file.pread(header.size, position)
+        batch = head + file.read(header.size - HEADER_SIZE)
         sound = crc_matches(header, batch)
         yield _batch(header, position, sound)
         if not sound:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,9 +14,45 @@ if TYPE_CHECKING:
     from kwire.client.client import Client
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+Given = TypeVar("Given")
+Read = TypeVar("Read")
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
-DEFAULT_TIMEOUT = 30.0
+DEFAULT_TIMEOUT = 30
+LONGEST_TIMEOUT = 2_000_000
+"""Seconds: brokers are told ms in 32 bits."""
+
+
+class Number(click.ParamType):
+    """A whole number in a range. (Click's own says the range in every help.)"""
+
+    name = "number"
+
+    def __init__(self, least: int, greatest: int) -> None:
+        self._least = least
+        self._greatest = greatest
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if re.fullmatch("-?[0-9]{1,19}", str(value)) and self._least <= int(value) <= self._greatest:
+            return int(value)
+        self.fail(f"{value!r} is no number from {self._least} to {self._greatest}.", param, ctx)
+
+
+class Seconds(click.ParamType):
+    """Seconds up to LONGEST_TIMEOUT, parts of one too."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,9})?", str(value)) and float(value) <= LONGEST_TIMEOUT:
+            return float(value)
+        self.fail(f"{value!r} is no number from 0 to {LONGEST_TIMEOUT}.", param, ctx)
+
+
+PARTITION = Number(0, 2**31 - 1)
+COUNT = Number(1, 2**31 - 1)
+REPLICAS = Number(1, 2**15 - 1)
+"""What requests have room for."""
 
 
 def cluster_options(command: Decorated) -> Decorated:
@@ -30,7 +67,7 @@ def cluster_options(command: Decorated) -> Decorated:
     timeout = click.option(
         "--timeout",
         metavar="SECONDS",
-        type=click.FloatRange(min=0),
+        type=Seconds(),
         default=DEFAULT_TIMEOUT,
         help="How long to retry what fails in passing.",
     )
@@ -55,11 +92,16 @@ def open_client(bootstrap: str, timeout: float) -> Client:
     from kwire.client.client import Client
     from kwire.ports.tcp import TcpTransport
 
-    try:
-        addresses = parse_bootstrap(bootstrap)
-    except ValueError as error:
-        raise CommandError(f"--bootstrap: {error}", MISUSED) from None
+    addresses = read_option("--bootstrap", bootstrap, parse_bootstrap)
     return Client(TcpTransport(), addresses, client_id="kwire-cli", retry_timeout=timeout)
+
+
+def read_option(option: str, value: Given, read: Callable[[Given], Read]) -> Read:
+    """What `read` makes of an option's value. CommandError where it raises ValueError."""
+    try:
+        return read(value)
+    except ValueError as error:
+        raise CommandError(f"{option}: {error}", MISUSED) from None
 
 
 def key_values(pairs: Iterable[str], option: str) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
     beginning | end       the first offset, the end
     4711                  this offset
-    -10                   so many offsets before the end
+    -10                   so many offsets before the end; -0 is the end
     s@TIME or @TIME       the first record of that time or later
     e@TIME                stop before the first record of that time or later
 
@@ -11,8 +11,9 @@ TIME is ms since the epoch, or ISO 8601: 2026-01-31, 2026-01-31T12:00, 2026-01-3
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 BEGINNING = "beginning"
 END = "end"
+
+_OFFSET = re.compile(r"-?[0-9]{1,19}")
+_MILLISECONDS = re.compile(r"[0-9]{1,19}")
+_GREATEST = 2**63 - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Range(NamedTuple):
@@ -45,25 +51,27 @@ def parse_range(texts: Iterable[str]) -> Range:
             found = found._replace(at=parse_time(text.partition("@")[2]))
         elif text in (BEGINNING, END):
             found = found._replace(start=text)
+        elif _OFFSET.fullmatch(text) and abs(int(text)) <= _GREATEST:
+            found = found._replace(start=int(text) or (END if text.startswith("-") else 0))
         else:
-            try:
-                found = found._replace(start=int(text))
-            except ValueError:
-                raise ValueError(f"{text}: must be beginning, end, OFFSET, -COUNT, s@TIME or e@TIME") from None
+            raise ValueError(f"{text}: must be beginning, end, OFFSET, -COUNT, s@TIME or e@TIME")
     if found.start is None and found.at is None:
         found = found._replace(start=BEGINNING)
     return found
 
 
 def parse_time(text: str) -> int:
-    """Milliseconds since the epoch. ValueError."""
-    if text.isascii() and text.isdigit():
+    """Milliseconds since the epoch; parts of one count for nothing. ValueError."""
+    if _MILLISECONDS.fullmatch(text) and int(text) <= _GREATEST:
         return int(text)
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"{text}: must be ms since the epoch or a time like 2026-01-31T12:00") from None
-    return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+    since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH
+    if since < timedelta():
+        raise ValueError(f"{text}: is before 1970, where Kafka's times begin")
+    return since // timedelta(milliseconds=1)
 
 
 async def resolve_start(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import AsyncIterator, Iterable
-from typing import TYPE_CHECKING
+from contextlib import closing, nullcontext
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kwire.cli.commands import Argument, Command
-from kwire.cli.options import cluster_options, open_client
+from kwire.cli.options import PARTITION, cluster_options, open_client, read_option
 from kwire.cli.running import MISUSED, CommandError, run_async
 
 if TYPE_CHECKING:
@@ -18,12 +20,17 @@ if TYPE_CHECKING:
 
 READ_BYTES = 256 * 1024
 
+LARGEST_RECORD = 256 * 1024 * 1024
+"""Bytes: what has no end or no delimiter must not fill the memory. Brokers take far less unless told otherwise."""
+
 ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
 
 
 @click.command("produce", cls=Command)
 @click.argument("topic", cls=Argument, metavar="TOPIC", description="The topic to write to.")
-@click.argument("files", cls=Argument, metavar="FILE", description="Files to read instead of standard input.", nargs=-1)
+@click.argument(
+    "files", cls=Argument, metavar="FILE", description="Files to read instead of standard input (-).", nargs=-1
+)
 @click.option("--delimiter", "-D", metavar="TEXT", default=r"\n", help="What ends a record.")
 @click.option("--whole", "-w", is_flag=True, help="Each file is one record.")
 @click.option("--key-delimiter", "-K", metavar="TEXT", help="What separates key and value.")
@@ -41,7 +48,7 @@ ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
 @click.option(
     "--partition",
     "-p",
-    type=click.IntRange(min=0),
+    type=PARTITION,
     metavar="N",
     show_default="by the key, else any",
     help="The partition.",
@@ -75,11 +82,9 @@ def produce(
     from kwire.cli.positions import parse_time
     from kwire.client.producer import Producer
 
-    try:
-        end, separator = unescape(delimiter), None if key_delimiter is None else unescape(key_delimiter)
-        time = None if timestamp is None else parse_time(timestamp)
-    except ValueError as error:
-        raise CommandError(str(error), MISUSED) from None
+    end = read_option("--delimiter", delimiter, unescape)
+    separator = None if key_delimiter is None else read_option("--key-delimiter", key_delimiter, unescape)
+    time = None if timestamp is None else read_option("--timestamp", timestamp, parse_time)
     if not end or separator == b"":
         raise CommandError("a delimiter must not be empty (one record of a file: --whole)", MISUSED)
     if acks not in ACKS:
@@ -90,7 +95,7 @@ def produce(
         raise CommandError("--whole needs a FILE", MISUSED)
     codec = _codec(compression)
     parsed_headers = _headers(headers)
-    fixed_key = None if key is None else key.encode()
+    fixed_key = None if key is None else os.fsencode(key)
 
     async def send(producer: Producer, line: bytes) -> None:
         record_key, value = fixed_key, line
@@ -111,56 +116,65 @@ def produce(
         async with open_client(bootstrap, timeout) as client:
             await client.topic(topic, create=True)
             producer = Producer(client, acks=ACKS[acks], compression=codec, idempotent=idempotent, timeout=timeout)
-            sources: list[str | None] = [*files] or [None]
-            for name in sources:
-                if whole and name is not None:
-                    await send(producer, _read_file(name))
-                else:
-                    async for lines in _lines(name, end):
+            for name in files or ["-"]:
+                with _opened(name) as source:
+                    async for lines in _whole(source) if whole else _lines(source, end):
                         for line in lines:
                             await send(producer, line)
                         await producer.flush()
-            await producer.flush()
 
     run_async(main)
 
 
-async def _lines(name: str | None, end: bytes) -> AsyncIterator[list[bytes]]:
-    """The records of a file (None: standard input) as they come; the last one needs no delimiter."""
+def _opened(name: str) -> Any:
+    """A context manager for the file of that name, or for standard input (-), which stays open."""
+    from kwire.ports.input import open_input
+
+    if name != "-":
+        return closing(open_input(name))
+    if sys.stdin is None:
+        raise CommandError("standard input is closed: name a FILE to read")
+    return nullcontext(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
+
+
+async def _lines(source: Any, end: bytes) -> AsyncIterator[list[bytes]]:
+    """The records of a source as they come; the last one needs no delimiter."""
+    rest = bytearray()
+    while data := await _read(source):
+        searched = max(0, len(rest) - len(end) + 1)
+        rest += data
+        if rest.find(end, searched) >= 0:
+            *lines, last = bytes(rest).split(end)
+            rest = bytearray(last)
+            yield lines
+        _check_size(rest)
+    if rest:
+        yield [bytes(rest)]
+
+
+async def _whole(source: Any) -> AsyncIterator[list[bytes]]:
+    """All of a source as one record."""
+    content = bytearray()
+    while data := await _read(source):
+        content += data
+        _check_size(content)
+    yield [bytes(content)]
+
+
+def _check_size(record: bytearray) -> None:
+    if len(record) > LARGEST_RECORD:
+        raise CommandError(f"a record of more than {LARGEST_RECORD >> 20} MiB: is it the right --delimiter?")
+
+
+async def _read(source: Any) -> bytes:
+    """What there is next, at its end nothing."""
     import trio
 
-    source = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer) if name is None else _Reader(name)
-    rest = b""
     while True:
-        data = await trio.to_thread.run_sync(source.read, READ_BYTES, abandon_on_cancel=True)
-        if not data:
-            break
-        *lines, rest = (rest + data).split(end)
-        if lines:
-            yield lines
-    if rest:
-        yield [rest]
-
-
-class _Reader:
-    """A file read from its beginning to its end."""
-
-    def __init__(self, name: str) -> None:
-        from kwire.ports.real_files import PosixFileSystem
-
-        self._file = PosixFileSystem().open(name)
-        self._position = 0
-
-    def read(self, size: int) -> bytes:
-        data = self._file.pread(size, self._position)
-        self._position += len(data)
-        return data
-
-
-def _read_file(name: str) -> bytes:
-    from kwire.ports.real_files import PosixFileSystem
-
-    return PosixFileSystem().read(name)
+        data: bytes | None = await trio.to_thread.run_sync(source.read, READ_BYTES, abandon_on_cancel=True)
+        if data is not None:
+            return data
+        await trio.lowlevel.wait_readable(source)  # who shares the input has made it non-blocking
 
 
 def _codec(name: str) -> Compression:
@@ -179,5 +193,7 @@ def _headers(texts: Iterable[str]) -> list[tuple[str, bytes | None]]:
         name, equals, value = text.partition("=")
         if not name:
             raise CommandError(f"--header {text}: must be NAME=VALUE (NAME alone: a null value)", MISUSED)
-        headers.append((name, value.encode() if equals else None))
+        if any("\ud800" <= character <= "\udfff" for character in name):  # bytes that are no text
+            raise CommandError(f"--header {text}: NAME must be UTF-8", MISUSED)
+        headers.append((name, os.fsencode(value) if equals else None))
     return headers

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from typing import Any, NoReturn
+from typing import Any
 
 FAILED = 1
 MISUSED = 2
@@ -33,32 +34,17 @@ def run_async(main: Callable[[], Awaitable[None]]) -> None:
         raise _most_telling(group) from None
 
 
-def end(code: int) -> NoReturn:
-    """Ends the process with the output written, or without a word where nobody reads it."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        abandon_output()
-        code = FAILED
-    raise SystemExit(code)
-
-
-def abandon_output() -> None:
-    """Lets nothing more be written to a pipe that nobody reads, at exit either."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-
-
 def guarded(command: Callable[[], Any]) -> int:
     """Runs a command; its exit code. Failures are told on standard error; what is a bug of kwire's is raised."""
+    _make_output_tolerant()
     try:
         returned = command()
         sys.stdout.flush()
+        code = returned if isinstance(returned, int) else 0
     except KeyboardInterrupt:
-        return INTERRUPTED
+        code = INTERRUPTED
     except BrokenPipeError:
-        abandon_output()
-        return FAILED
+        code = FAILED
     except Exception as error:
         told = _told(error)
         if told is None:
@@ -66,8 +52,29 @@ def guarded(command: Callable[[], Any]) -> int:
         text, code = told
         if text:
             print(f"kwire: {text}", file=sys.stderr)
-        return code
-    return returned if isinstance(returned, int) else 0
+    _settle_output()
+    return code
+
+
+def _make_output_tolerant() -> None:
+    """Lets what the terminal's encoding lacks, and names of files that are no text, be shown as escapes.
+
+    What is written to a closed standard output goes nowhere.
+    """
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _settle_output() -> None:
+    """Writes what is left of the output. Where it can't be written, nothing will try to at exit either."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
 
 
 def _most_telling(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -106,11 +113,16 @@ def _misuse(error: Any) -> str:
 
 
 def _told_of_cluster(error: Exception) -> tuple[str, int] | None:
-    from kwire.client.errors import AdvertisedAddressUnreachable, BrokerUnreachable, ClientError
+    from kwire.client.errors import AdvertisedAddressUnreachable, BrokerUnreachable, ClientError, ConnectionLost
+    from kwire.protocol.codec.errors import EncodeError
     from kwire.protocol.errors import KafkaError
 
+    if isinstance(error, EncodeError):  # a name that is too long, or not UTF-8
+        return f"no request can say this: {error}", MISUSED
     if isinstance(error, BrokerUnreachable) and not isinstance(error, AdvertisedAddressUnreachable):
         return f"no Kafka broker at {error} (is it running? name another with --bootstrap HOST:PORT)", FAILED
+    if type(error) is ConnectionLost:  # so does a broker that finds a request too large
+        return f"{error} (where that happens again, the broker's log says why)", FAILED
     if isinstance(error, ClientError):
         return str(error), FAILED
     if isinstance(error, KafkaError):
@@ -121,6 +133,7 @@ def _told_of_cluster(error: Exception) -> tuple[str, int] | None:
 
 _HINTS = {
     "UNKNOWN_TOPIC_OR_PARTITION": "not there: `kwire topics list` shows what is, `kwire topics create` makes it",
+    "INVALID_TOPIC_EXCEPTION": "a name has letters, digits, '.', '_' and '-', 249 at most",
     "TOPIC_ALREADY_EXISTS": "--if-not-exists makes that no error",
     "OFFSET_OUT_OF_RANGE": "`kwire topics describe --offsets` shows which offsets there are",
     "MESSAGE_TOO_LARGE": "the topic's max.message.bytes is the limit",

@@ -53,6 +53,7 @@ def flags(listen: str | None, data_dirs: Sequence[str], settings: Sequence[str])
 def _listen_address(text: str) -> str:
     """HOST:PORT; `:PORT` or `PORT` is every address of this machine."""
     host, _, port = text.rpartition(":")
-    if not port.isascii() or not port.isdigit() or int(port) > 65535 or (":" in host and not host.startswith("[")):
+    number = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535
+    if not number or (":" in host and not host.startswith("[")):
         raise ConfigError(f"--listen {text}: must be HOST:PORT (an IPv6 address in brackets: [::1]:9092)")
     return f"{host}:{port}"

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kwire.cli.commands import Argument, Group
-from kwire.cli.options import cluster_options, format_option, key_values, open_client
+from kwire.cli.options import (
+    COUNT,
+    REPLICAS,
+    cluster_options,
+    format_option,
+    key_values,
+    open_client,
+)
 from kwire.cli.output import show_json, show_table
 from kwire.cli.running import MISUSED, CommandError, run_async
 
@@ -35,7 +42,7 @@ def names_argument(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--partitions",
     "-p",
-    type=click.IntRange(min=1),
+    type=COUNT,
     metavar="N",
     show_default="as the broker has it",
     help="How many.",
@@ -43,7 +50,7 @@ def names_argument(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--replication-factor",
     "-r",
-    type=click.IntRange(min=1),
+    type=REPLICAS,
     metavar="N",
     show_default="as the broker has it",
     help="Replicas.",
@@ -147,7 +154,13 @@ def describe(
 
 @topics.command("alter")
 @click.argument("name", cls=Argument, metavar="TOPIC", description="Name of the topic.")
-@click.option("--partitions", "-p", type=click.IntRange(min=1), metavar="N", help="Add partitions up to this number.")
+@click.option(
+    "--partitions",
+    "-p",
+    type=COUNT,
+    metavar="N",
+    help="Add partitions up to this number.",
+)
 @config_option
 @click.option(
     "--delete-config", metavar="KEY", multiple=True, help="A config to set back to its default; may be repeated."
@@ -276,7 +289,8 @@ def _ids(brokers: list[int]) -> str:
 
 
 def _parse_assignment(text: str) -> list[list[int]]:
-    try:
-        return [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
-    except ValueError:
-        raise CommandError(f"--assignment {text}: must be broker ids like 1:2,2:3", MISUSED) from None
+    import re
+
+    if not re.fullmatch(r"[0-9]{1,9}(?:[:,][0-9]{1,9})*", text):
+        raise CommandError(f"--assignment {text}: must be broker ids like 1:2,2:3", MISUSED)
+    return [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]

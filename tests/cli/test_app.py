@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import kwire as package
 from kwire.cli.app import COMMANDS
 from kwire.cli.running import guarded, run_async
-from kwire.client.errors import AdvertisedAddressUnreachable, ConnectionLost
+from kwire.client.errors import AdvertisedAddressUnreachable, BrokerUnreachable, ConnectionLost, RequestTimeout
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 
@@ -57,9 +59,15 @@ def test_version(kwire) -> None:
         (["produce", "t", "--idempotent", "--acks", "1"], "--idempotent needs --acks all"),
         (["produce", "t", "-D", ""], "a delimiter must not be empty (one record of a file: --whole)"),
         (["produce", "t", "-H", "=x"], "--header =x: must be NAME=VALUE (NAME alone: a null value)"),
+        (["produce", "t", "-H", "\udcff=x"], "--header \\udcff=x: NAME must be UTF-8"),
         (["produce", "t", "--whole"], "--whole needs a FILE"),
-        (["consume", "t", "-f", "%z"], "format '%z': %z is not known (known: %s %S %R %k %K %t %p %o %T %h %%)"),
-        (["consume", "t", "-o", "now"], "now: must be beginning, end, OFFSET, -COUNT, s@TIME or e@TIME"),
+        (["produce", "t", "-D", "\\q"], "--delimiter: \\q is not known (known: \\n \\r \\t \\\\ \\0 \\xNN)"),
+        (
+            ["produce", "t", "--timestamp", "1969-12-31"],
+            "--timestamp: 1969-12-31: is before 1970, where Kafka's times begin",
+        ),
+        (["consume", "t", "-f", "%z"], "--format: %z is not known (known: %s %S %R %k %K %t %p %o %T %h %%)"),
+        (["consume", "t", "-o", "now"], "--offset: now: must be beginning, end, OFFSET, -COUNT, s@TIME or e@TIME"),
         (
             ["consume", "t", "--isolation", "x"],
             "--isolation x: must be one of read_uncommitted, read_committed",
@@ -80,6 +88,28 @@ def test_misuse_is_one_line(kwire, arguments: list[str], said: str) -> None:
     assert result.exit_code == 2
     assert result.stderr == f"kwire: {said}\n"
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["consume", "t", "--timeout", "nan"],
+        ["consume", "t", "--timeout", "inf"],
+        ["consume", "t", "--timeout", "1e9"],
+        ["consume", "t", "-p", "-1"],
+        ["consume", "t", "-p", "2147483648"],
+        ["consume", "t", "-c", "0"],
+        ["produce", "t", "-p", "2147483648"],
+        ["topics", "create", "t", "-p", "2147483648"],
+        ["topics", "create", "t", "-r", "32768"],
+        ["topics", "create", "t", "--assignment", "2147483648"],
+        ["topics", "alter", "t", "-p", "2147483648"],
+    ],
+)
+def test_a_number_that_no_request_has_room_for_is_one_line(kwire, arguments: list[str]) -> None:
+    result = kwire(*arguments)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+    assert arguments[-1] in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [["consume", "t", "--partitoin", "1"], ["serve", "--listne", ":0"]])
@@ -119,7 +149,13 @@ def test_nobody_there_is_one_line(kwire) -> None:
     [
         (KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "t-0"), 1, "MESSAGE_TOO_LARGE: t-0 (the topic's max.message.bytes"),
         (KafkaError(ErrorCode.INVALID_CONFIG, "bad"), 1, "INVALID_CONFIG: bad\n"),
-        (ConnectionLost("connection to a:1 lost: x"), 1, "connection to a:1 lost: x\n"),
+        (
+            ConnectionLost("connection to a:1 lost: x"),
+            1,
+            "connection to a:1 lost: x (where that happens again, the broker's log says why)\n",
+        ),
+        (RequestTimeout("a:1: no answer"), 1, "a:1: no answer\n"),
+        (BrokerUnreachable("a:1: refused; b:2: refused"), 1, "no Kafka broker at a:1: refused; b:2: refused (is it"),
         (AdvertisedAddressUnreachable("advertised"), 1, "advertised\n"),
         (FileNotFoundError(2, "No such file", "name"), 1, "name: No such file\n"),
         (OSError("odd"), 1, "odd\n"),
@@ -162,11 +198,50 @@ def test_one_exception_of_a_group_is_told(raised: list[BaseException], told: typ
         run_async(fail)
 
 
-def test_output_that_nobody_reads_ends_quietly() -> None:
-    command = f"{sys.executable} -m kwire config --describe | head -1"
-    for environment in ({}, {"PYTHONUNBUFFERED": "1"}):
-        done = subprocess.run(
-            ["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, env=environment, check=False
-        )
-        assert done.stderr == ""
-        assert done.stdout.count("\n") == 1
+KWIRE = [sys.executable, "-m", "kwire"]
+
+
+@pytest.mark.parametrize("environment", [{}, {"PYTHONUNBUFFERED": "1"}])
+def test_output_that_nobody_reads_ends_quietly(environment: dict[str, str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "wb") as pipe:
+        command = [*KWIRE, "config", "--describe"]
+        done = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize("environment", [{}, {"PYTHONUNBUFFERED": "1"}])
+def test_output_on_a_full_disk_is_one_line(environment: dict[str, str]) -> None:
+    with open("/dev/full", "wb") as full:
+        command = [*KWIRE, "config", "--describe"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (1, b"kwire: No space left on device\n")
+
+
+def test_a_closed_output_takes_everything() -> None:
+    done = subprocess.run(["bash", "-c", f"{sys.executable} -m kwire version >&-"], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_what_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
+    file = tmp_path / "\xfc" / "leader-epoch-checkpoint"
+    file.parent.mkdir()
+    file.write_text("0\n0\n")
+    command = [*KWIRE, "dump-log", str(file)]
+    done = subprocess.run(command, capture_output=True, env={"PYTHONIOENCODING": "ascii"}, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.endswith(b"\\xfc/leader-epoch-checkpoint\n")
+
+
+@pytest.mark.parametrize(
+    ("topic", "said"),
+    [
+        ("a" * 40_000, "a string of 40000 bytes"),
+        ("a\udcff", "'utf-8' codec can't encode character '\\udcff'"),
+    ],
+)
+def test_a_name_that_no_request_can_say_is_one_line(kwire_at, topic: str, said: str) -> None:
+    result = kwire_at("produce", topic)
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert result.stderr.startswith(f"kwire: no request can say this: MetadataRequest version 13: {said}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,20 @@ def test_other_damaged_files(kwire, tmp_path: Path, name: str, data: bytes) -> N
     result = kwire("dump-log", f"{tmp_path}/{name}")
     assert (result.exit_code, result.stderr) == (1, f"kwire: damaged: {tmp_path}/{name}\n")
     assert "damage=" in result.stdout
+
+
+def test_a_file_that_cannot_be_written(kwire, tmp_path: Path) -> None:
+    """A running program's file is one, whoever runs the tests."""
+    path = tmp_path / f"{NAME}.log"
+    path.symlink_to(Path(sys.executable).resolve())
+    result = kwire("dump-log", str(path))
+    assert (result.exit_code, result.stderr) == (1, f"kwire: damaged: {path}\n")
+
+
+def test_a_folder_without_files_of_a_log(kwire, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    result = kwire("dump-log", str(tmp_path))
+    assert (result.exit_code, result.stderr) == (1, f"kwire: {tmp_path}: no files of a log there\n")
 
 
 def test_no_such_file(kwire, tmp_path: Path) -> None:

@@ -52,7 +52,8 @@ def test_plain_text_is_printed_as_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [(r"\n", b"\n"), (":", b":"), (r"\x00", b"\0"), ("%s", b"%s"), ("", b"")]
+    ("text", "expected"),
+    [(r"\n", b"\n"), (":", b":"), (r"\x00", b"\0"), ("%s", b"%s"), ("", b""), ("\udcff\xfc", b"\xff\xc3\xbc")],
 )
 def test_a_delimiter(text: str, expected: bytes) -> None:
     assert unescape(text) == expected

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
+from io import FileIO
+from types import SimpleNamespace
 
 import pytest
 
+from kwire.cli.produce import READ_BYTES, _read
 from kwire.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kwire.protocol.messages.produce import ProduceRequest, ProduceResponse
 from kwire.protocol.records.compression import Compression
@@ -100,11 +104,77 @@ def test_files(kwire_at, leader, tmp_path) -> None:
     assert (values[:3], len(values), values[-1]) == ([b"a", b"b", b"c"], 40_003, b"end")
 
 
+def test_standard_input_among_files(kwire_at, leader, tmp_path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"a\n")
+    kwire_at("produce", "t", "-p", "0", str(file), "-", input=b"b\n")
+    kwire_at("produce", "t", "-p", "0", "-w", "-", input=b"c\nd\n")
+    assert [record.value for record in records(leader)] == [b"a", b"b", b"c\nd\n"]
+
+
 def test_whole_files(kwire_at, leader, tmp_path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"a\nb\n")
     kwire_at("produce", "t", "-w", "-p", "0", str(file), str(file))
     assert [record.value for record in records(leader)] == [b"a\nb\n"] * 2
+
+
+@pytest.mark.parametrize("whole", [[], ["-w"]])
+def test_a_pipe_for_a_file(kwire_at, leader, tmp_path, whole: list[str]) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[b"a\nb"])
+    writer.start()
+    result = kwire_at("produce", "t", "-p", "0", *whole, str(pipe))
+    writer.join(30)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [record.value for record in records(leader)] == ([b"a\nb"] if whole else [b"a", b"b"])
+
+
+def test_a_delimiter_across_two_reads(kwire_at, leader, tmp_path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"a" * (READ_BYTES - 1) + b"::" + b"b")
+    kwire_at("produce", "t", "-p", "0", "-D", "::", str(file))
+    assert [len(record.value) for record in records(leader)] == [READ_BYTES - 1, 1]
+
+
+@pytest.mark.parametrize("whole", [[], ["-w"]])
+def test_what_has_no_end_is_one_line(kwire_at, leader, monkeypatch, whole: list[str]) -> None:
+    monkeypatch.setattr("kwire.cli.produce.LARGEST_RECORD", 2 << 20)
+    result = kwire_at("produce", "t", *whole, "/dev/zero")
+    assert (result.exit_code, result.stderr) == (
+        1,
+        "kwire: a record of more than 2 MiB: is it the right --delimiter?\n",
+    )
+
+
+def test_a_closed_input_is_one_line(kwire_at, leader, monkeypatch) -> None:
+    monkeypatch.setattr("kwire.cli.produce.sys", SimpleNamespace(stdin=None))
+    result = kwire_at("produce", "t")
+    assert (result.exit_code, result.stderr) == (1, "kwire: standard input is closed: name a FILE to read\n")
+
+
+async def test_an_input_that_is_not_ready_is_waited_for() -> None:
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+
+    class Late(FileIO):
+        def read(self, size: int = -1) -> bytes | None:
+            data = super().read(size)
+            if data is None:
+                os.write(write, b"late")
+            return data
+
+    with Late(read) as source:
+        assert await _read(source) == b"late"
+        os.close(write)
+        assert await _read(source) == b""
+
+
+def test_bytes_that_are_no_text(kwire_at, leader) -> None:
+    kwire_at("produce", "t", "-p", "0", "-k", "\udcff", "-H", "h=\udcfe", "-D", "\udcfd", input=b"\xfc\xfd\0\xfd")
+    headers: list[tuple[str, bytes | None]] = [("h", b"\xfe")]
+    assert [record[2:] for record in records(leader)] == [(b"\xff", b"\xfc", headers), (b"\xff", b"\0", headers)]
 
 
 def test_a_missing_file_is_one_line(kwire_at, leader, tmp_path) -> None:

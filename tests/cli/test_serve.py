@@ -86,7 +86,9 @@ def test_where_to_listen(listen: str, listeners: str) -> None:
     assert flags(listen, [], []) == {"listeners": listeners}
 
 
-@pytest.mark.parametrize("listen", ["localhost", "localhost:", "localhost:x", "localhost:70000", "::1:9092", ""])
+@pytest.mark.parametrize(
+    "listen", ["localhost", "localhost:", "localhost:x", "localhost:70000", "localhost:" + "9" * 5000, "::1:9092", ""]
+)
 def test_nowhere_to_listen(listen: str) -> None:
     with pytest.raises(ConfigError, match=r"--listen .*must be HOST:PORT"):
         flags(listen, [], [])

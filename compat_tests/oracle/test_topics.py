@@ -22,6 +22,7 @@ from kwire.protocol.messages.create_topics import (
     CreateTopicsRequest,
 )
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kwire.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 pytestmark = pytest.mark.xdist_group("oracle")
@@ -295,5 +296,29 @@ def test_deleting_topics_by_id(both: Both) -> None:
         side.ask(delete(6, ids=[side.id_of(b), unknown]), note="a known and an unknown one")
         side.ask(delete(6, c, ids=[side.id_of(d)]), note="one by name, one by id")
         side.ask(delete(6, ids=[side.id_of(b)]), note="again")
+
+    both.agree(scenario)
+
+
+def test_no_time_to_do_it_in(both: Both) -> None:
+    """Nothing is done."""
+
+    def scenario(side: Side) -> None:
+        topic, absent = side.topic(), side.name("absent")
+        for timeout_ms in (0, -1, -(2**31)):
+            for validate_only in (False, True):
+                options = {"timeout_ms": timeout_ms, "validate_only": validate_only}
+                note = f"{timeout_ms} ms, validate only: {validate_only}"
+                side.ask(CreateTopicsRequest(topics=[new(absent), new(topic), new("bad name")], **options), note=note)
+                side.ask(CreatePartitionsRequest(topics=[more(topic, 2), more(absent, 2)], **options), note=note)
+            side.ask(
+                delete(6, topic, absent, ids=[b"an unknown topic"], timeout_ms=timeout_ms), note=f"{timeout_ms} ms"
+            )
+            side.ask(delete(5, topic, absent, timeout_ms=timeout_ms), 5, note=f"{timeout_ms} ms")
+            side.ask(ListPartitionReassignmentsRequest(topics=None, timeout_ms=timeout_ms), note=f"{timeout_ms} ms")
+            for request in (CreateTopicsRequest, CreatePartitionsRequest, DeleteTopicsRequest):
+                side.ask(request(timeout_ms=timeout_ms), note=f"nothing in {timeout_ms} ms")
+            named = [MetadataRequestTopic(name=name) for name in (topic, absent)]
+            side.ask(MetadataRequest(topics=named, allow_auto_topic_creation=False), note="afterwards")
 
     both.agree(scenario)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 
 async def handle(broker: Broker, context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    if request.timeout_ms <= 0:
+        # Apache Kafka's controller begins nothing for which there is no time.
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     asked = []
     response = CreatePartitionsResponse()
     for topic in request.topics:

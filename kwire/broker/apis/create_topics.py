@@ -29,6 +29,9 @@ _TELLS_CONFIGS = 5
 
 
 async def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    if request.timeout_ms <= 0:
+        # Apache Kafka's controller begins nothing for which there is no time.
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     session = context.session
     everywhere = session.allows(Operation.CREATE, ResourceType.CLUSTER)
     asked = []

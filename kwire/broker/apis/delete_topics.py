@@ -19,6 +19,9 @@ async def handle(broker: Broker, context: RequestContext, request: DeleteTopicsR
     if not broker.config["delete.topic.enable"]:
         code = ErrorCode.INVALID_REQUEST if context.api_version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
         raise KafkaError(code)
+    if request.timeout_ms <= 0:
+        # Apache Kafka's controller begins nothing for which there is no time.
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     image, session = broker.store.image, context.session
     refused: list[Result] = []
     allowed: list[tuple[str | None, bytes]] = []

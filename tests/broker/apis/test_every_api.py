@@ -92,9 +92,9 @@ def requests(topic: str, topic_id: bytes, version: int) -> dict[str, Message]:
             topics=[CreatableTopic(name=f"{topic}-{version}", num_partitions=1, replication_factor=1)]
         ),
         "delete_topics": (
-            DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)])
+            DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=1000)
             if version >= 6
-            else DeleteTopicsRequest(topic_names=[topic])
+            else DeleteTopicsRequest(topic_names=[topic], timeout_ms=1000)
         ),
         "delete_records": DeleteRecordsRequest(
             topics=[DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=-1)])],

@@ -9,7 +9,9 @@ import pytest
 from compat_tests.oracle.asking import FETCH_BY_ID, batch, delete_records, fetch_all, fill
 from compat_tests.oracle.both import Both
 from compat_tests.oracle.sides import Side
+from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, ForgottenTopic
+from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 pytestmark = pytest.mark.xdist_group("oracle")
 
@@ -168,9 +170,6 @@ def test_from_names_to_ids_and_back(both: Both) -> None:
 
 
 def test_a_topic_deleted_and_created_again(both: Both) -> None:
-    from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-    from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-
     def scenario(side: Side) -> None:
         topic = side.topic()
         fill(side, topic, batch(2))

@@ -77,6 +77,14 @@ def test_a_bad_frame_ends_its_connection(kwire_broker: Any, steady: RawConnectio
         assert connection.is_closed()
 
 
+def test_what_follows_a_request_in_its_frame_is_ignored(kwire_broker: Any) -> None:
+    """Kafka does so, and librdkafka's AlterUserScramCredentials depends on it."""
+    with connected(kwire_broker) as connection:
+        body = connection.call(METADATA, 1, metadata_body())
+
+        assert connection.call(METADATA, 1, metadata_body() + b"\0") == body
+
+
 def test_a_bad_frame_after_good_ones(kwire_broker: Any, steady: RawConnection) -> None:
     with connected(kwire_broker) as connection:
         assert connection.api_versions().error == 0

@@ -95,7 +95,7 @@ def understand(broker: Broker, session: Session, frame: memoryview) -> Call:
             return Call(versions, RequestContext(0, header.client_id, session), header.correlation_id, None)
         raise RequestRefused(f"unsupported api key {key} version {version}")
     try:
-        request: Message = codec.decode(api.request_type, version, frame[body_at:])
+        request: Message = codec.decode(api.request_type, version, frame, body_at)
     except codec.MalformedError as error:
         raise RequestRefused(f"malformed {api.api.key.name} v{version} request: {error}") from None
     return Call(api, RequestContext(version, header.client_id, session), header.correlation_id, request)

@@ -71,7 +71,8 @@ def encode_parts(message: Message, version: int) -> list[bytes | memoryview | Fi
     """The message as parts to be sent one after the other: large records and slices of files are parts of their own.
 
     UnsupportedFieldError if a field holds a value that the version cannot carry and must not drop, EncodeError if a
-    value does not fit its type, UnsupportedVersionError if there is no such version.
+    value does not fit its type, UnsupportedVersionError if there is no such version. Only the length of a uuid, which
+    must be 16 bytes, is not looked at.
     """
     cls = message.__class__
     encoder = _encoders.get((cls, version))

@@ -30,7 +30,12 @@ class Session:
         return self.authorizer.allows(self.principal, self.client_host, operation, resource_type, name)
 
     def authorized_operations(self, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
-        """A bit field, one bit an operation number, of all that is allowed on the resource (KIP-430)."""
+        """A bit field, one bit an operation number, of all that is allowed on the resource (KIP-430).
+
+        Who may not describe the resource is told of nothing.
+        """
+        if not self.allows(Operation.DESCRIBE, resource_type, name):
+            return 0
         bits = 0
         for operation in SUPPORTED_OPERATIONS[resource_type]:
             if self.allows(operation, resource_type, name):

@@ -9,6 +9,7 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
+import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.MessageUtil;
 
@@ -16,7 +17,8 @@ import org.apache.kafka.common.protocol.MessageUtil;
  * Writes messages with Kafka's own classes.
  *
  * <p>Reads one JSON object a line, {"class": CLASS, "version": NUMBER, "fields": {...}}, and answers each with one line: the
- * bytes of that message in hex, an int16 of the version before them. Without fields it is the message as Java makes it.
+ * bytes of that message in hex, as Kafka writes it outside of a request: an int16 of the version before it, or of the record
+ * type before a coordinator's key, which is given without a version. Without fields it is the message as Java makes it.
  */
 public final class MessageWriter {
     public static void main(String[] arguments) throws Exception {
@@ -29,14 +31,17 @@ public final class MessageWriter {
         BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = requests.readLine(); line != null; line = requests.readLine()) {
             JsonNode request = json.readTree(line);
-            short version = (short) request.get("version").intValue();
+            boolean isKey = request.get("version").isNull();
+            short version = isKey ? 0 : request.get("version").shortValue();
             String name = request.get("class").textValue();
             Object message = request.get("fields").isNull()
                 ? Class.forName(name).getConstructor().newInstance()
                 : Class.forName(name + "JsonConverter")
                     .getMethod("read", JsonNode.class, short.class)
                     .invoke(null, request.get("fields"), version);
-            output.println(HexFormat.of().formatHex(MessageUtil.toVersionPrefixedBytes(version, (Message) message)));
+            output.println(HexFormat.of().formatHex(isKey
+                ? MessageUtil.toCoordinatorTypePrefixedBytes((ApiMessage) message)
+                : MessageUtil.toVersionPrefixedBytes(version, (Message) message)));
             output.flush();
         }
     }

@@ -33,8 +33,16 @@ class MessageWriter:
         definition = definitions()[type(message).__name__]
         return self.write_fields(definition.java_class, version, _fields(message, definition.fields, version))
 
-    def write_fields(self, java_class: str, version: int, fields: dict[str, Any] | None) -> bytes:
-        """The same for a message given as Kafka's JSON, or for one that Kafka has filled with its own defaults."""
+    def write_key(self, key: Message) -> bytes:
+        """An int16 of the record type, and the key of a coordinator's record."""
+        definition = definitions()[type(key).__name__]
+        return self.write_fields(definition.java_class, None, _fields(key, definition.fields, 0))
+
+    def write_fields(self, java_class: str, version: int | None, fields: dict[str, Any] | None) -> bytes:
+        """The same for a message given as Kafka's JSON, or for one that Kafka has filled with its own defaults.
+
+        A version of None says that it is a key.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"class": java_class, "version": version, "fields": fields}) + "\n")

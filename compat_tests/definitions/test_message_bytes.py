@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from compat_tests.definitions.definitions import definitions
 from compat_tests.definitions.message_writer import MessageWriter
 from kwire.protocol.codec.build import all_messages
+from kwire.protocol.coordinator_records.record_types import GROUP_RECORD_TYPES, TRANSACTION_RECORD_TYPES
+from kwire.protocol.coordinator_records.serde import encode_key
 from kwire.protocol.records.control import build_end_txn_marker
 from kwire.protocol.records.record import iter_records
 from kwire.protocol.schema import Message
@@ -43,6 +45,23 @@ def test_a_message_of_defaults_is_written_as_kafka_writes_it(message: type[Messa
     java_class = definitions()[message.__name__].java_class
     for version in range(message.min_version, message.max_version + 1):
         assert encode_version_prefixed(message(), version) == kafka.write_fields(java_class, version, None)
+
+
+@pytest.mark.parametrize(
+    "key_type",
+    [
+        pytest.param(record_type.key, id=record_type.key.__name__)
+        for record_types in (GROUP_RECORD_TYPES, TRANSACTION_RECORD_TYPES)
+        for record_type in record_types.values()
+    ],
+)
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_a_key_is_written_as_kafka_writes_it(
+    key_type: type[Message], kafka: MessageWriter, data: st.DataObject
+) -> None:
+    key = data.draw(any_message(key_type, 0))
+    assert encode_key(key) == kafka.write_key(key)
 
 
 @pytest.mark.parametrize(("commit", "kind"), [(False, 0), (True, 1)])

@@ -80,8 +80,20 @@ def test_changing_a_topic(both: Both) -> None:
             ([(SUBTRACT, "cleanup.policy", "delete")], "cleanup.policy", "compact"),
             ([(SUBTRACT, "cleanup.policy", "delete")], "cleanup.policy", "compact"),
             ([(SET, "cleanup.policy", "delete, compact")], "cleanup.policy", "delete,compact"),
+            ([(SET, "cleanup.policy", "delete, compact")], "cleanup.policy", "delete,compact"),
+            ([(SUBTRACT, "cleanup.policy", "compact")], "cleanup.policy", "delete,compact"),
+            ([(SUBTRACT, "cleanup.policy", ",delete")], "cleanup.policy", "compact"),
+            ([(APPEND, "cleanup.policy", "delete,,")], "cleanup.policy", "compact,delete"),
+            ([(APPEND, "cleanup.policy", ",")], "cleanup.policy", "compact,delete"),
+            ([(APPEND, "cleanup.policy", "")], "cleanup.policy", "compact,delete"),
             ([(DELETE, "cleanup.policy", None)], "cleanup.policy", "delete"),
             ([(SET, "retention.ms", " 7 ")], "retention.ms", "7"),
+            ([(SET, "retention.ms", "\uff15")], "retention.ms", "5"),
+            (
+                [(SET, "leader.replication.throttled.replicas", " , ")],
+                "leader.replication.throttled.replicas",
+                ",",
+            ),
         ]
         for changes, key, value in steps:
             side.ask(change((TOPIC, topic, changes), validate_only=True), note=f"validate {changes}")
@@ -240,6 +252,9 @@ BROKER_CHANGES: list[Changes] = [
     [(SET, "max.connections", "1000")],
     [(SET, "max.connections", "-1")],
     [(SET, "max.connections.per.ip", "1000")],
+    [(SET, "max.connections.per.ip.overrides", "a:1, b: \uff12 ,")],
+    [(SET, "max.connections.per.ip.overrides", "bad host:1")],
+    [(SET, "max.connections.per.ip.overrides", "[::1]:1")],
     [(SET, "num.io.threads", "9")],
     [(SET, "num.io.threads", "0")],
     [(SET, "num.io.threads", "1000")],
@@ -270,7 +285,7 @@ def test_what_a_broker_takes(both: Both) -> None:
                     if not name and "min.insync.replicas" not in dict(configs):
                         configs.append(("min.insync.replicas", "1"))  # which Apache Kafka does not let go (KIP-966)
                     side.ask(replace((BROKER, name, configs), validate_only=True), note=f"{name!r}: {configs}")
-        for name in ("2", "-1", "abc", "01", " 1"):
+        for name in ("2", "-1", "abc", "01", " 1", "\uff11", "9" * 5000):
             for changes in BROKER_CHANGES[:2]:
                 side.ask(change((BROKER, name, changes), validate_only=True), note=f"{name!r}: {changes}")
                 configs = [(key, value) for _, key, value in changes]

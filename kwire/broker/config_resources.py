@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from kwire.config.types import parse_integer
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.authorizer import Operation, ResourceType
 
@@ -26,12 +26,9 @@ class ConfigResource(IntEnum):
     GROUP = 32
 
 
-_BROKER_ID = re.compile(r"[+-]?[0-9]+")
-
-
 def broker_number(name: str) -> int | None:
     """The broker that a resource's name means; None where it is no number."""
-    return int(name) if _BROKER_ID.fullmatch(name) else None
+    return parse_integer(name, 32)
 
 
 def check_allowed(session: Session, operation: Operation, kind: ConfigResource, name: str) -> None:

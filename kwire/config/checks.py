@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from kwire.config.errors import ConfigError
 from kwire.config.types import invalid, parse_integer, trim
 
+_HOST = re.compile(r"[0-9a-zA-Z\-%._:]*")
 _HOUR_MS = 3_600_000
 _MINUTE_MS = 60_000
 
@@ -78,10 +80,14 @@ def _check_connections(values: Mapping[str, Any]) -> None:
 def connection_overrides(text: str) -> dict[str, int]:
     """`max.connections.per.ip.overrides`: how many connections each host may have. Raises ConfigError."""
     overrides = {}
-    for pair in filter(None, (part.strip() for part in text.split(","))):
+    text = text.rstrip(", ")
+    pairs = [trim(part) for part in text.split(",")] if text else []
+    for pair in pairs:
         host, colon, count = pair.rpartition(":")
         number = parse_integer(trim(count), 32)
         if not colon or not host or number is None:
             raise invalid("max.connections.per.ip.overrides", pair, "not in the form host:count")
         overrides[trim(host)] = number
+    bad = [host for host in overrides if not _HOST.fullmatch(host)]
+    _require(not bad, f"max.connections.per.ip.overrides contains invalid addresses : {','.join(bad)}")
     return overrides

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kwire.config.broker import BrokerConfig, load
+from kwire.config.checks import connection_overrides
 from kwire.config.errors import ConfigError
 from kwire.config.keys import BROKER_KEYS
 from kwire.ports.memory_files import MemoryFileSystem
@@ -145,6 +146,14 @@ def test_unknown_keys_are_a_warning() -> None:
             "Invalid value x for configuration max.connections.per.ip.overrides: not in the form host:count",
         ),
         (
+            "max.connections.per.ip.overrides=a:1,,b:2",
+            "Invalid value  for configuration max.connections.per.ip.overrides: not in the form host:count",
+        ),
+        (
+            "max.connections.per.ip.overrides=[::1]:5",
+            "max.connections.per.ip.overrides contains invalid addresses : [::1]",
+        ),
+        (
             "max.connections.per.ip.overrides=localhost:" + "9" * 5000,
             f"Invalid value localhost:{'9' * 5000} for configuration max.connections.per.ip.overrides: "
             "not in the form host:count",
@@ -157,6 +166,19 @@ def test_what_is_wrong_is_said_in_one_line(text: str | bytes, message: str) -> N
     with pytest.raises(ConfigError) as error:
         load_text(text)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "overrides"),
+    [
+        ("", {}),
+        (",", {}),
+        ("localhost: 5 ,::1:\uff16,", {"localhost": 5, "::1": 6}),
+        ("10.0.0.1:0, a-b%1.c_d:-1", {"10.0.0.1": 0, "a-b%1.c_d": -1}),
+    ],
+)
+def test_connections_of_single_hosts(text: str, overrides: dict[str, int]) -> None:
+    assert connection_overrides(text) == overrides
 
 
 def test_a_missing_file_is_an_error(tmp_path) -> None:

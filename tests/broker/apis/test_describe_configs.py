@@ -42,6 +42,7 @@ NOT_THERE = [
         "Unexpected broker id, expected 1 or empty string, but received 2",
     ),
     (BROKER, "abc", ErrorCode.INVALID_REQUEST, "Broker id must be an integer, but it is: abc"),
+    (BROKER, "9" * 5000, ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {'9' * 5000}"),
     (BROKER_LOGGER, "2", ErrorCode.INVALID_REQUEST, "Unexpected broker id, expected 1 but received 2"),
     (BROKER_LOGGER, "", ErrorCode.INVALID_REQUEST, "Broker id must not be empty"),
     (CLIENT_METRICS, "", ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty"),

@@ -43,7 +43,7 @@ _BEFORE_READING = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
 )
-"""Errors with which the list of aborted transactions is empty; with those of reading it is null."""
+"""Errors with which the list of aborted transactions is empty, unless they came of reading: then it is null."""
 
 
 async def handle(broker: Broker, context: RequestContext, request: FetchRequest) -> FetchResponse | ParkedFetch:
@@ -222,7 +222,7 @@ class _Fetch:
         if read is None:
             error = target.error or KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
             data = _error_data(target.asked.index, error)
-            if error.code not in _BEFORE_READING:
+            if target.partition is not None or error.code not in _BEFORE_READING:
                 data.aborted_transactions = None
             hint = hints.after(error, target.topic, target.asked.index)
             if hint is not None:

@@ -251,7 +251,8 @@ async def test_the_end_of_a_partition_ends_the_wait(
         await end(scene)
         await trio.testing.wait_all_tasks_blocked()
         assert waiting.ended == 0
-        assert [data.error_code for data in partitions(waiting.response)] == [code]
+        (data,) = partitions(waiting.response)
+        assert (data.error_code, data.aborted_transactions) == (code, None)
 
 
 # Epochs

@@ -16,6 +16,7 @@ from kwire.broker import endpoints
 from kwire.broker.connection import Connection
 from kwire.broker.connections import Connections
 from kwire.broker.context import ANONYMOUS, Session
+from kwire.broker.coordinators import Coordinators
 from kwire.broker.fetch_sessions import FetchSessions
 from kwire.broker.limited_log import LimitedLog
 from kwire.broker.metadata_partitions import MetadataPartitions
@@ -154,11 +155,13 @@ class Broker:
                 raise StartError(str(error)) from None
             await self._register(specs, listeners)
             await replicas.start(store.image)
+            self.coordinators = Coordinators(self)
             store.subscribe(self._on_metadata)
             async with trio.open_nursery() as nursery:
                 self.producer_ids = ProducerIds(self.controller.reserve_producer_ids, nursery.start_soon)
                 nursery.start_soon(logs.run)
                 nursery.start_soon(replicas.run)
+                nursery.start_soon(self.coordinators.run)
                 nursery.start_soon(self.connections.reap_idle)
                 nursery.start_soon(self.limited_log.run)
                 for spec, listener in listeners.items():
@@ -225,6 +228,7 @@ class Broker:
                 logger.error("dynamic configuration ignored reason=%r", str(error))
             self.logs.config = self.config
             self.replicas.reconfigure(self.config)
+        self.coordinators.follow(after)
         await self.replicas.apply(before, after)
 
     def _configure(self, image: MetadataImage) -> None:

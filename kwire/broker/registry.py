@@ -80,6 +80,10 @@ def _topic(operation: Operation) -> Needs:
     return Needs(operation, ResourceType.TOPIC)
 
 
+def _group(operation: Operation) -> Needs:
+    return Needs(operation, ResourceType.GROUP)
+
+
 def _cluster(operation: Operation) -> Needs:
     return Needs(operation, ResourceType.CLUSTER)
 
@@ -89,7 +93,13 @@ APIS: tuple[Api, ...] = (
     Api(ApiKey.FETCH, 4, 18, "fetch", _topic(Operation.READ)),
     Api(ApiKey.LIST_OFFSETS, 1, 11, "list_offsets", _topic(Operation.DESCRIBE)),
     Api(ApiKey.METADATA, 0, 13, "metadata", _topic(Operation.DESCRIBE)),
-    Api(ApiKey.FIND_COORDINATOR, 0, 6, "find_coordinator", Needs(Operation.DESCRIBE, ResourceType.GROUP)),
+    Api(ApiKey.OFFSET_COMMIT, 2, 10, "offset_commit", _group(Operation.READ)),
+    Api(ApiKey.OFFSET_FETCH, 1, 10, "offset_fetch", _group(Operation.DESCRIBE)),
+    Api(ApiKey.FIND_COORDINATOR, 0, 6, "find_coordinator", _group(Operation.DESCRIBE)),
+    Api(ApiKey.JOIN_GROUP, 0, 9, "join_group", _group(Operation.READ)),
+    Api(ApiKey.HEARTBEAT, 0, 4, "heartbeat", _group(Operation.READ)),
+    Api(ApiKey.LEAVE_GROUP, 0, 5, "leave_group", _group(Operation.READ)),
+    Api(ApiKey.SYNC_GROUP, 0, 5, "sync_group", _group(Operation.READ)),
     Api(ApiKey.API_VERSIONS, 0, 4, "api_versions", Needs.nothing()),
     Api(ApiKey.CREATE_TOPICS, 2, 7, "create_topics", _topic(Operation.CREATE)),
     Api(ApiKey.DELETE_TOPICS, 1, 6, "delete_topics", _topic(Operation.DELETE)),

@@ -1,4 +1,4 @@
-"""FindCoordinator where there are no coordinators."""
+"""FindCoordinator on a broker in memory."""
 
 from __future__ import annotations
 
@@ -6,28 +6,35 @@ import pytest
 
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.find_coordinator import FindCoordinatorRequest
-from tests.broker.scene import running
+from tests.broker.scene import HOST, PORT, running
 
 GROUP, TRANSACTION, SHARE, NONSENSE = 0, 1, 2, 3
 
 
-@pytest.mark.parametrize("key_type", [GROUP, TRANSACTION, SHARE])
-async def test_every_key_is_told_that_there_is_none(key_type: int, autojump_clock) -> None:
-    async with running() as scene:
-        response = await scene.call(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["one", "two"]), 6)
-        assert [coordinator.key for coordinator in response.coordinators] == ["one", "two"]
-        for coordinator in response.coordinators:
-            assert coordinator.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-            assert "no group or transaction coordinator" in coordinator.error_message
-            assert (coordinator.node_id, coordinator.host, coordinator.port) == (-1, "", -1)
+async def test_a_group_is_coordinated_by_the_leader_of_its_partition(autojump_clock) -> None:
+    async with running({"offsets.topic.num.partitions": "3"}) as scene:
+        assert "__consumer_offsets" not in scene.broker.store.image.topics
+        response = await scene.call(FindCoordinatorRequest(key_type=GROUP, coordinator_keys=["one", "two"]), 6)
+        assert [
+            (found.key, found.error_code, found.node_id, found.host, found.port) for found in response.coordinators
+        ] == [("one", 0, 1, HOST, PORT), ("two", 0, 1, HOST, PORT)]
+        topic = scene.broker.store.image.topics["__consumer_offsets"]
+        assert len(topic.partitions) == 3
+        assert scene.log("__consumer_offsets").config.compacted
 
 
 async def test_a_single_key_in_the_old_form(autojump_clock) -> None:
     async with running() as scene:
         response = await scene.call(FindCoordinatorRequest(key="group"), 3)
-        assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-        assert (response.node_id, response.host, response.port) == (-1, "", -1)
-        assert "no group or transaction coordinator" in response.error_message
+        assert (response.error_code, response.node_id, response.host, response.port) == (0, 1, HOST, PORT)
+
+
+async def test_where_the_internal_topic_cannot_be_made_there_is_no_coordinator(autojump_clock) -> None:
+    async with running({"offsets.topic.replication.factor": "3"}) as scene:
+        response = await scene.call(FindCoordinatorRequest(coordinator_keys=["group"]), 6)
+        (found,) = response.coordinators
+        assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert (found.node_id, found.host, found.port) == (-1, "", -1)
 
 
 @pytest.mark.parametrize(("key_type", "version"), [(SHARE, 5), (NONSENSE, 6)])
@@ -35,11 +42,3 @@ async def test_a_type_of_key_that_the_version_does_not_have(key_type: int, versi
     async with running() as scene:
         response = await scene.call(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["key"]), version)
         assert response.coordinators[0].error_code == ErrorCode.INVALID_REQUEST
-
-
-async def test_the_log_says_it_once(caplog: pytest.LogCaptureFixture, autojump_clock) -> None:
-    async with running() as scene:
-        for _ in range(3):
-            await scene.call(FindCoordinatorRequest(coordinator_keys=["group"]), 6)
-    warnings = [record for record in caplog.records if "coordinator not available" in record.message]
-    assert len(warnings) == 1

@@ -1,0 +1,43 @@
+"""JoinGroup (key 11): a member joins its classic group and waits for the others.
+
+v4 gives a new member its id first (KIP-394), v5 brought static members (KIP-345), v9 spares a static leader that comes
+back the assignment (KIP-814).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.broker.coordinators import caller
+from kwire.broker.operation import ParkedOperation
+from kwire.coordinator.groups import requests
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kwire.security.authorizer import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+    from kwire.broker.context import RequestContext
+
+_NULL_PROTOCOL_FROM = 7
+
+
+async def handle(broker: Broker, context: RequestContext, request: JoinGroupRequest) -> ParkedOperation:
+    if not context.session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    shard, who = broker.coordinators.groups.shard_of(request.group_id), caller(context)
+
+    async def joined() -> JoinGroupResponse:
+        try:
+            response = await shard.write(lambda machine, now: requests.join(machine, who, request, now))
+        except KafkaError as error:
+            response = failed(request, error)
+        if response.protocol_name is None and context.api_version < _NULL_PROTOCOL_FROM:
+            response.protocol_name = ""
+        return response
+
+    return ParkedOperation(joined)
+
+
+def failed(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=error.code, member_id=request.member_id, protocol_name="")

@@ -1,0 +1,26 @@
+"""SyncGroup (key 14): the leader of a classic group hands in the assignment, every member gets its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.broker.operation import ParkedOperation
+from kwire.coordinator.groups import requests
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kwire.security.authorizer import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+    from kwire.broker.context import RequestContext
+
+
+async def handle(broker: Broker, context: RequestContext, request: SyncGroupRequest) -> ParkedOperation:
+    if not context.session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    shard = broker.coordinators.groups.shard_of(request.group_id)
+    return ParkedOperation(lambda: shard.write(lambda machine, now: requests.sync(machine, request, now)))
+
+
+def failed(request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error.code)

@@ -1,0 +1,94 @@
+"""The coordinators of this broker and the internal topics in which they keep their state.
+
+The state machines are imported when a partition of their topic is first led, which keeps the start short.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from kwire.cluster.internal_topics import consumer_offsets
+from kwire.coordinator.caller import Caller
+from kwire.coordinator.runtime.coordinator import Coordinator, partition_of
+from kwire.coordinator.runtime.shard import Shard
+from kwire.metadata.image import BrokerImage, MetadataImage
+from kwire.metadata.names import CONSUMER_OFFSETS
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records.compression import Compression
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+    from kwire.broker.context import RequestContext
+    from kwire.coordinator.groups.machine import GroupMachine
+    from kwire.coordinator.runtime.log import CoordinatorLog
+
+_TOPICS = {CONSUMER_OFFSETS: consumer_offsets}
+
+
+class Coordinators:
+    """Who coordinates what. `run` lives as long as the broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.groups: Coordinator[GroupMachine] = Coordinator("group", self._group_shard)
+        self._by_topic = {CONSUMER_OFFSETS: self.groups}
+        self._broker = broker
+
+    async def run(self) -> None:
+        """Follows the leadership of the internal topics' partitions and runs deadlines, until cancelled."""
+        broker = self._broker
+        self.follow(broker.store.image)
+        for topic, coordinator in self._by_topic.items():
+            broker.replicas.listen(topic, coordinator)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.groups.run)
+
+    def follow(self, image: MetadataImage) -> None:
+        """Takes over how many partitions the internal topics have."""
+        for name, coordinator in self._by_topic.items():
+            topic = image.topics.get(name)
+            coordinator.partitions = 0 if topic is None else len(topic.partitions)
+
+    async def find(self, topic: str, key: str) -> BrokerImage:
+        """The broker that coordinates a group (topic CONSUMER_OFFSETS).
+
+        Creates the internal topic where it does not exist. Raises COORDINATOR_NOT_AVAILABLE.
+        """
+        store = self._broker.store
+        if topic not in store.image.topics:
+            try:
+                await self._broker.controller.create_internal_topic(_TOPICS[topic])
+            except KafkaError as error:
+                raise KafkaError(
+                    ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} can't be created: {error.message}"
+                ) from None
+        image = store.image
+        found = image.topics.get(topic)
+        if found is not None:
+            broker = image.brokers.get(found.partitions[partition_of(key, len(found.partitions))].leader)
+            if broker is not None and not broker.fenced:
+                return broker
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def _group_shard(self, index: int, log: CoordinatorLog) -> Shard[GroupMachine]:
+        from kwire.coordinator.groups.machine import GroupMachine
+        from kwire.coordinator.records import TopicRecords
+        from kwire.protocol.coordinator_records.record_types import GROUP_RECORD_TYPES
+
+        broker = self._broker
+        machine = GroupMachine(lambda: broker.config, lambda: broker.store.image, broker.randomness)
+        config = broker.config
+        return Shard(
+            log,
+            machine,
+            TopicRecords(GROUP_RECORD_TYPES),
+            broker.clock,
+            write_timeout_s=config["offsets.commit.timeout.ms"] / 1000,
+            compression=Compression(config["offsets.topic.compression.codec"]),
+        )
+
+
+def caller(context: RequestContext) -> Caller:
+    """Who asks, as coordinators and Kafka's tools see it."""
+    return Caller(context.client_id or "", f"/{context.session.client_host}", context.api_version)

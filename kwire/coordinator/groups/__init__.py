@@ -1,0 +1,8 @@
+"""Consumer groups: who is in them, what is assigned to whom, and the offsets they have committed.
+
+machine.py     the state of one partition of __consumer_offsets
+group.py       what every kind of group can tell
+classic/       groups of the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup
+consumer/      groups of the consumer protocol (KIP-848): ConsumerGroupHeartbeat
+offsets/       committed offsets, those of open transactions too, and their expiry
+"""

@@ -1,0 +1,10 @@
+"""Committed offsets: where a group goes on reading.
+
+offsets.py         what is committed, and what open transactions would commit
+records.py         offsets as records, and back
+commit.py          OffsetCommit and TxnOffsetCommit
+fetch.py           OffsetFetch
+delete.py          OffsetDelete, and all offsets of a group
+expiration.py      when offsets expire
+cleanup.py         removing expired offsets and empty groups
+"""

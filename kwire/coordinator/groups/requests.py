@@ -1,0 +1,77 @@
+"""The requests of members, for groups of either kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.coordinator.caller import Caller
+from kwire.coordinator.groups.classic import joining, leaving, syncing
+from kwire.coordinator.groups.classic.group import ClassicGroup
+from kwire.coordinator.runtime.outcome import Now, Outcome
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kwire.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+from kwire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+if TYPE_CHECKING:
+    from kwire.coordinator.groups.machine import GroupMachine
+
+_MANY_LEAVE_FROM = 3
+"""The first version of LeaveGroup in which several members leave at once."""
+
+
+def join(machine: GroupMachine, caller: Caller, request: JoinGroupRequest, now: Now) -> Outcome[JoinGroupResponse]:
+    """See `classic.joining.join`. INVALID_GROUP_ID for an empty id."""
+    check_group_id(request.group_id)
+    return joining.join(machine, caller, request, now)
+
+
+def sync(machine: GroupMachine, request: SyncGroupRequest, now: Now) -> Outcome[SyncGroupResponse]:
+    """See `classic.syncing.sync`. INVALID_GROUP_ID, UNKNOWN_MEMBER_ID where there is no such group."""
+    return syncing.sync(machine, _classic(machine, request.group_id), request, now)
+
+
+def heartbeat(machine: GroupMachine, request: HeartbeatRequest, now: Now) -> Outcome[HeartbeatResponse]:
+    """See `classic.leaving.heartbeat`. INVALID_GROUP_ID, UNKNOWN_MEMBER_ID where there is no such group."""
+    return leaving.heartbeat(machine, _classic(machine, request.group_id), request, now)
+
+
+def leave(machine: GroupMachine, caller: Caller, request: LeaveGroupRequest, now: Now) -> Outcome[LeaveGroupResponse]:
+    """See `classic.leaving.leave`. INVALID_GROUP_ID; where there is no such group, no member is known."""
+    identities = request.members
+    if caller.api_version < _MANY_LEAVE_FROM:
+        identities = [MemberIdentity(member_id=request.member_id)]
+    check_group_id(request.group_id)
+    group = machine.groups.get(request.group_id)
+    if isinstance(group, ClassicGroup):
+        outcome = leaving.leave(machine, group, identities, now)
+    else:
+        outcome = Outcome(LeaveGroupResponse(members=[_unknown(identity) for identity in identities]))
+    response = outcome.response
+    if caller.api_version < _MANY_LEAVE_FROM and isinstance(response, LeaveGroupResponse):
+        response.error_code = response.members[0].error_code
+        response.members = []
+    return outcome
+
+
+def _unknown(identity: MemberIdentity) -> MemberResponse:
+    return MemberResponse(
+        member_id=identity.member_id,
+        group_instance_id=identity.group_instance_id,
+        error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+    )
+
+
+def _classic(machine: GroupMachine, group_id: str) -> ClassicGroup:
+    check_group_id(group_id)
+    group = machine.groups.get(group_id)
+    if not isinstance(group, ClassicGroup):
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+    return group
+
+
+def check_group_id(group_id: str) -> None:
+    """Raises INVALID_GROUP_ID for an empty one."""
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)

@@ -1,0 +1,339 @@
+"""One partition of an internal topic and its state: loading, writing, reading.
+
+    shard = Shard(log, machine, codec, clock, write_timeout_s)
+    await shard.load()                                      replays the log
+    response = await shard.write(operation)                 operation(machine, now) -> Outcome
+    response = shard.read(operation)                        operation(machine, now) -> response
+    shard.close()                                           this broker does not lead the partition any more
+
+Writes are appended in the order of their operations. While one append is under way, those that come meanwhile are
+gathered into the next batch.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import trio
+
+from kwire.coordinator.runtime.log import CoordinatorLog
+from kwire.coordinator.runtime.machine import RecordCodec, StateMachine
+from kwire.coordinator.runtime.outcome import Now, Outcome, Pending, Producer
+from kwire.ports.clock import Clock
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records.builder import build_batch, encode_record
+from kwire.protocol.records.compression import Compression
+from kwire.protocol.records.control import build_end_txn_marker, read_end_txn_marker
+from kwire.protocol.records.header import HEADER_SIZE, BatchHeader, iter_batches
+from kwire.protocol.records.record import Record, iter_records
+
+M = TypeVar("M", bound=StateMachine)
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+_LOAD_BYTES = 1024 * 1024
+"""Read at once while loading."""
+
+_RECORDS_PER_TURN = 200
+"""Records replayed before other tasks get their turn."""
+
+_NOT_COORDINATOR = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR}
+_NOT_AVAILABLE = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.REQUEST_TIMED_OUT,
+}
+_DONE = object()
+
+
+class _Write:
+    """What one operation wants appended, from then until it is committed or has failed."""
+
+    __slots__ = ("done", "encoded", "end", "number", "outcome", "size")
+
+    def __init__(self, number: int, outcome: Outcome[Any], encoded: list[tuple[bytes, bytes | None]], size: int):
+        self.number = number
+        self.outcome = outcome
+        self.encoded = encoded
+        self.size = size
+        self.end = -1
+        self.done: Pending[Any] = Pending()
+
+    def joins(self, other: _Write) -> bool:
+        """Whether both may be in one batch."""
+        mine, theirs = self.outcome, other.outcome
+        return mine.marker is None and theirs.marker is None and mine.producer == theirs.producer
+
+
+class Shard(Generic[M]):
+    """The runtime of one partition. For the event loop's thread only."""
+
+    def __init__(
+        self,
+        log: CoordinatorLog,
+        machine: M,
+        codec: RecordCodec,
+        clock: Clock,
+        *,
+        write_timeout_s: float = 5.0,
+        compression: Compression = Compression.NONE,
+    ) -> None:
+        """`write_timeout_s`: after which an operation whose records are not committed answers REQUEST_TIMED_OUT."""
+        self.machine = machine
+        self.log = log
+        self._codec = codec
+        self._clock = clock
+        self._write_timeout_s = write_timeout_s
+        self._compression = compression
+        self._refusal: ErrorCode | None = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        self._queue: deque[_Write] = deque()
+        self._uncommitted: deque[_Write] = deque()
+        self._appending: list[_Write] = []
+        self._busy = False
+
+    def now(self) -> Now:
+        return Now(self._clock.wall_ms(), int(self._clock.monotonic() * 1000))
+
+    # Life
+
+    async def load(self) -> None:
+        """Replays the log; from then on the shard answers.
+
+        Raises KafkaError where the log cannot be read: then it goes on refusing, with NOT_COORDINATOR.
+        """
+        try:
+            replayed, upto = 0, self.log.start
+            while upto < self.log.end:
+                data = await self.log.read(upto, _LOAD_BYTES)
+                if not data:
+                    break
+                for header, batch in iter_batches(data):
+                    replayed += self._replay_batch(header, batch)
+                    upto = header.next_offset
+                    if replayed >= _RECORDS_PER_TURN:
+                        replayed = 0
+                        await trio.lowlevel.checkpoint()
+        except BaseException:
+            self._refusal = ErrorCode.NOT_COORDINATOR
+            raise
+        self.serve()
+
+    def serve(self) -> None:
+        """Begins to answer, unless closed: everything has been replayed, or there is nothing to replay."""
+        if self._refusal is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            self._refusal = None
+            self.log.on_progress(self._progressed)
+            self.machine.loaded(self.now())
+
+    def _replay_batch(self, header: BatchHeader, batch: memoryview) -> int:
+        producer = Producer(header.producer_id, header.producer_epoch)
+        if header.control:
+            marker = read_end_txn_marker(batch)
+            if marker is not None:
+                self.machine.replay_marker(producer, commit=marker.commit)
+            return 1
+        of = producer if header.transactional else None
+        for record in iter_records(batch):
+            if record.key is None:
+                continue  # written by somebody else: a coordinator's records have keys
+            decoded = self._codec.decode(record.key, record.value)
+            if decoded is not None:
+                self.machine.replay(decoded, of)
+        return header.count
+
+    def close(self) -> None:
+        """Answers everybody who waits with NOT_COORDINATOR, and every operation from now on."""
+        if self._refusal is None:
+            self.log.close()
+            self._fail_from(0, KafkaError(ErrorCode.NOT_COORDINATOR))
+            self._refusal = ErrorCode.NOT_COORDINATOR
+            self.machine.unloaded(self.now())
+        self._refusal = ErrorCode.NOT_COORDINATOR
+
+    @property
+    def active(self) -> bool:
+        """Whether operations are served."""
+        return self._refusal is None
+
+    def _usable(self) -> M:
+        if self._refusal is not None:
+            raise KafkaError(self._refusal)
+        return self.machine
+
+    # Operations
+
+    def read(self, operation: Callable[[M, Now], T]) -> T:
+        """Raises what the operation raises, COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR."""
+        return operation(self._usable(), self.now())
+
+    async def write(self, operation: Callable[[M, Now], Outcome[T]]) -> T:
+        """The operation's response, once what it writes is committed.
+
+        A caller that is cancelled meanwhile undoes nothing. Raises what the operation raises and
+        COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, REQUEST_TIMED_OUT, MESSAGE_TOO_LARGE.
+        """
+        outcome = operation(self._usable(), self.now())
+        if outcome.writes:
+            result = await _answer(await self._submit(outcome), self._write_timeout_s)
+            if isinstance(result, KafkaError):
+                raise result
+        if not isinstance(outcome.response, Pending):
+            return outcome.response
+        answer = await _answer(outcome.response, None)
+        if isinstance(answer, KafkaError):
+            raise answer
+        return answer
+
+    async def run_due(self, now_ms: int) -> None:
+        """Runs the operations whose deadlines have come."""
+        for operation in self.machine.deadlines.pop_due(now_ms):
+            if self._refusal is not None:
+                return
+            try:
+                outcome = operation(self.now())
+                if outcome is not None and outcome.writes:
+                    await self._submit(outcome)
+            except KafkaError as error:
+                logger.warning("coordinator's own operation failed log=%r error=%s", self.log, error)
+            except Exception:
+                logger.exception("coordinator's own operation failed log=%r", self.log)
+
+    # Writing
+
+    async def _submit(self, outcome: Outcome[Any]) -> Pending[Any]:
+        write = self._prepare(outcome)
+        self._queue.append(write)
+        if not self._busy:
+            self._busy = True
+            with trio.CancelScope(shield=True):  # others' writes may be among them
+                try:
+                    await self._append_all()
+                finally:
+                    self._busy = False
+        return write.done
+
+    def _prepare(self, outcome: Outcome[Any]) -> _Write:
+        """Encodes the records and replays them into the state."""
+        timeline = self.machine.timeline
+        number = timeline.begin()
+        try:
+            encoded = [self._codec.encode(record) for record in outcome.records]
+            size = HEADER_SIZE + sum(len(encode_record(1 << 40, 1 << 30, key, value)) for key, value in encoded)
+            if size > self.log.max_batch_bytes:
+                raise KafkaError(
+                    ErrorCode.MESSAGE_TOO_LARGE,
+                    f"The operation writes {size} bytes, more than max.message.bytes of its topic",
+                )
+            if outcome.marker is not None:
+                self.machine.replay_marker(outcome.marker.producer, commit=outcome.marker.commit)
+            elif outcome.replay:
+                for record in outcome.records:
+                    self.machine.replay(record, outcome.producer)
+        except BaseException as error:
+            timeline.end()
+            timeline.revert(number)
+            if outcome.failed is not None:
+                outcome.failed(
+                    error if isinstance(error, KafkaError) else KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR), self.now()
+                )
+            raise
+        timeline.end()
+        return _Write(number, outcome, encoded, size)
+
+    async def _append_all(self) -> None:
+        while self._queue:
+            writes = self._appending = self._next_batch()
+            try:
+                end = await self.log.append(self._batch(writes))
+            except KafkaError as error:
+                self._fail_from(writes[0].number, _as_coordinator(error))
+            except BaseException:
+                self._fail_from(writes[0].number, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+                raise
+            else:
+                if self._appending:  # not closed meanwhile
+                    for write in writes:
+                        write.end = end
+                    self._uncommitted.extend(writes)
+                    self._appending = []
+                    self._progressed()
+
+    def _next_batch(self) -> list[_Write]:
+        queue = self._queue
+        writes = [queue.popleft()]
+        room = self.log.max_batch_bytes - writes[0].size
+        while queue and writes[0].joins(queue[0]) and queue[0].size <= room:
+            room -= queue[0].size
+            writes.append(queue.popleft())
+        return writes
+
+    def _batch(self, writes: list[_Write]) -> bytes:
+        outcome, wall_ms = writes[0].outcome, self._clock.wall_ms()
+        marker, producer = outcome.marker, outcome.producer
+        if marker is not None:
+            return build_end_txn_marker(
+                marker.producer.id,
+                marker.producer.epoch,
+                commit=marker.commit,
+                coordinator_epoch=marker.coordinator_epoch,
+                timestamp=wall_ms,
+            )
+        pairs = (pair for write in writes for pair in write.encoded)
+        records = [Record(offset, wall_ms, key, value, []) for offset, (key, value) in enumerate(pairs)]
+        if producer is None:
+            return build_batch(records, compression=self._compression)
+        return build_batch(
+            records,
+            compression=self._compression,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            transactional=True,
+        )
+
+    def _progressed(self) -> None:
+        """Lets go what is committed."""
+        committed, uncommitted = self.log.committed, self._uncommitted
+        while uncommitted and uncommitted[0].end <= committed:
+            write = uncommitted.popleft()
+            self.machine.timeline.commit(write.number)
+            if write.outcome.committed is not None:
+                write.outcome.committed(self.now())
+            write.done.answer(_DONE)
+
+    def _fail_from(self, number: int, error: KafkaError) -> None:
+        """Takes the state back to before this write; it and all that came after it have failed."""
+        self.machine.timeline.revert(number)
+        failed = [write for write in (*self._uncommitted, *self._appending, *self._queue) if write.number >= number]
+        self._uncommitted = deque(write for write in self._uncommitted if write.number < number)
+        self._appending = []
+        self._queue.clear()
+        for write in failed:
+            if write.outcome.failed is not None:
+                write.outcome.failed(error, self.now())
+            write.done.answer(error)
+
+
+async def _answer(pending: Pending[T], timeout_s: float | None) -> T | KafkaError:
+    """Waits for the answer. REQUEST_TIMED_OUT after `timeout_s` seconds, if given."""
+    if not pending.done:
+        event = trio.Event()
+        pending.then(event.set)
+        with trio.move_on_after(float("inf") if timeout_s is None else timeout_s):
+            await event.wait()
+    if pending.result is None:
+        return KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+    return pending.result
+
+
+def _as_coordinator(error: KafkaError) -> KafkaError:
+    """What an append's error means to a coordinator's client."""
+    if error.code in _NOT_COORDINATOR:
+        return KafkaError(ErrorCode.NOT_COORDINATOR, error.message)
+    if error.code in _NOT_AVAILABLE:
+        return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
+    return error

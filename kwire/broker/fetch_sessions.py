@@ -70,8 +70,8 @@ class CachedPartition:
     def has_news(self, *, has_records: bool, high_watermark: int, log_start_offset: int, special: bool) -> bool:
         """Whether an incremental answer must name this partition; remembers what it is told.
 
-        `special`: an error, a diverging epoch or a preferred replica. After an error the partition is named in the
-        next answer again, so that the client learns of its end.
+        `special`: an error, a diverging epoch or a preferred replica. With an error a high watermark of -1 is told, so
+        that the answer after it names the partition again and the client learns of its end.
         """
         news = (
             has_records
@@ -82,10 +82,6 @@ class CachedPartition:
         self.sent_high_watermark = high_watermark
         self.sent_log_start_offset = log_start_offset
         return news
-
-    def forget_sent(self) -> None:
-        """Makes the next answer name this partition."""
-        self.sent_high_watermark = -1
 
 
 class FetchSession:

@@ -190,8 +190,6 @@ class _Fetch:
                     log_start_offset=data.log_start_offset,
                     special=target.urgent,
                 )
-                if target.error is not None:
-                    asked.forget_sent()
                 if target.size:
                     served.append((asked.topic, asked.index))
                 if self._incremental and not news:

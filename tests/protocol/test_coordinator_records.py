@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,6 +17,7 @@ from kwire.protocol.coordinator_records.consumer_group_member_metadata import (
     ConsumerGroupMemberMetadataValue,
 )
 from kwire.protocol.coordinator_records.group_metadata import GroupMetadataValue, MemberMetadata
+from kwire.protocol.coordinator_records.legacy_offset_commit import LegacyOffsetCommitKey
 from kwire.protocol.coordinator_records.offset_commit import OffsetCommitKey, OffsetCommitValue
 from kwire.protocol.coordinator_records.record_types import (
     GROUP_RECORD_TYPES,
@@ -23,6 +27,7 @@ from kwire.protocol.coordinator_records.record_types import (
 )
 from kwire.protocol.coordinator_records.serde import UnknownRecordTypeError, decode_record, encode_key, encode_value
 from kwire.protocol.coordinator_records.transaction_log import PartitionsSchema, TransactionLogKey, TransactionLogValue
+from kwire.protocol.version_prefixed import read_prefix
 from tests.protocol.any_message import any_message
 
 OF_TOPIC = {"__consumer_offsets": GROUP_RECORD_TYPES, "__transaction_state": TRANSACTION_RECORD_TYPES}
@@ -57,6 +62,25 @@ def test_a_key_begins_with_its_record_type_and_a_value_with_its_version() -> Non
     assert encode_key(TransactionLogKey(transactional_id="x")) == b"\0\0\0\1x"
     value = TransactionLogValue(producer_id=5, transaction_partitions=[PartitionsSchema(topic="t", partition_ids=[1])])
     assert encode_value(value, 1)[:10] == b"\0\1" + bytes(7) + b"\5"
+
+
+def test_what_apache_kafka_keeps_is_read_and_written_back() -> None:
+    """The records of Apache Kafka 4.3.1 from a classic group, a consumer group that was deleted, and a transaction."""
+    seen = set()
+    for line in (Path(__file__).with_name("data") / "coordinator_records.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        key_bytes = bytes.fromhex(record["key"])
+        value_bytes = None if record["value"] is None else bytes.fromhex(record["value"])
+        key, value = decode_record(OF_TOPIC[record["topic"]], key_bytes, value_bytes)
+        assert encode_key(key) == key_bytes
+        if value_bytes is None:
+            assert value is None
+        else:
+            assert value is not None
+            assert encode_value(value, read_prefix(value_bytes)) == value_bytes
+        seen.add(type(key))
+    declared = {record_type.key for record_types in OF_TOPIC.values() for record_type in record_types.values()}
+    assert declared - seen == {LegacyOffsetCommitKey}
 
 
 def test_only_version_1_of_an_offset_expires_and_only_version_4_names_the_topic_id() -> None:

@@ -30,6 +30,8 @@ _ZSTD_DEFAULT_LEVEL = 3
 _GZIP_DEFAULT_LEVEL = -1
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_STEP = 256
+"""Bytes that a further member is begun with: what they hold beyond its end is copied, and a batch may have thousands."""
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_BLOCK_MAX = 128 * 1024
 
@@ -108,21 +110,27 @@ def _truncated() -> CorruptBatchError:
 def _decompress_gzip(data: Buffer, limit: int) -> bytes:
     import zlib
 
+    view = memoryview(data)
     parts: list[bytes] = []
     left = limit
-    rest: Buffer = data
+    position = 0
+    step = len(view)  # there is one member, nearly always
     while True:
         unpacker = zlib.decompressobj(wbits=31)
-        part = unpacker.decompress(rest, left + 1)
-        if len(part) > left:
-            raise _too_large(limit)
-        if not unpacker.eof:
-            raise _truncated()
-        parts.append(part)
-        left -= len(part)
-        rest = unpacker.unused_data
-        if not rest.startswith(_GZIP_MAGIC):  # Java, too, overlooks what follows and is no member
+        while not unpacker.eof:
+            if position == len(view):
+                raise _truncated()
+            piece = view[position : position + step]
+            part = unpacker.decompress(piece, left + 1)
+            if len(part) > left:
+                raise _too_large(limit)
+            parts.append(part)
+            left -= len(part)
+            position += len(piece) - len(unpacker.unused_data)
+            step *= 2
+        if view[position : position + 2] != _GZIP_MAGIC:  # Java, too, overlooks what follows and is no member
             return parts[0] if len(parts) == 1 else b"".join(parts)
+        step = _GZIP_STEP
 
 
 def _compress_snappy(data: Buffer) -> bytes:

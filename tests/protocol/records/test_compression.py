@@ -91,6 +91,28 @@ def _zstd_of_known_size(data: bytes) -> bytes:
     return frame
 
 
+def test_many_gzip_members_cost_no_more_than_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What zlib finds behind a member it copies, so that no member may be handed all the others."""
+    handed_over = []
+
+    class Counted:
+        def __init__(self, **options: int) -> None:
+            self.unpacker = decompressobj(**options)
+
+        def decompress(self, data: bytes, size: int) -> bytes:
+            handed_over.append(len(data))
+            return self.unpacker.decompress(data, size)
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.unpacker, name)
+
+    decompressobj = zlib.decompressobj
+    monkeypatch.setattr(zlib, "decompressobj", Counted)
+    packed = gzip.compress(b"x") * 1000 + gzip.compress(TEXT)
+    assert decompress(Compression.GZIP, packed) == b"x" * 1000 + TEXT
+    assert sum(handed_over) < 50 * len(packed)
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_no_more_than_the_limit(codec: Compression) -> None:
     packed = compress(codec, bytes(1_000_000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from kwire.cluster.topics import NewPartitions
@@ -22,10 +23,12 @@ async def handle(broker: Broker, context: RequestContext, request: CreatePartiti
     if request.timeout_ms <= 0:
         # Apache Kafka's controller begins nothing for which there is no time.
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+    occurrences = Counter(topic.name for topic in request.topics)
     asked = []
     response = CreatePartitionsResponse()
     for topic in request.topics:
-        if context.session.allows(Operation.ALTER, ResourceType.TOPIC, topic.name):
+        # A topic named twice the controller refuses for that, whoever asks.
+        if occurrences[topic.name] > 1 or context.session.allows(Operation.ALTER, ResourceType.TOPIC, topic.name):
             by_hand = None if topic.assignments is None else [item.broker_ids for item in topic.assignments]
             asked.append(NewPartitions(topic.name, topic.count, by_hand))
         else:

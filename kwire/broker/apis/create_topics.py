@@ -6,10 +6,11 @@ topic id.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from kwire.broker.turns import Turn
-from kwire.cluster.topics import NewTopic, Result
+from kwire.cluster.topics import CLUSTER_METADATA_TOPIC, NewTopic, Result
 from kwire.config.describe import describe_topic
 from kwire.metadata.changes import TopicCreated
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -34,10 +35,13 @@ async def handle(broker: Broker, context: RequestContext, request: CreateTopicsR
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     session = context.session
     everywhere = session.allows(Operation.CREATE, ResourceType.CLUSTER)
+    occurrences = Counter(topic.name for topic in request.topics)
     asked = []
     response = CreateTopicsResponse()
     for topic in request.topics:
-        if everywhere or session.allows(Operation.CREATE, ResourceType.TOPIC, topic.name):
+        # What nobody can have, a name given twice and KRaft's own topic, the controller refuses with other words.
+        impossible = occurrences[topic.name] > 1 or topic.name == CLUSTER_METADATA_TOPIC
+        if impossible or everywhere or session.allows(Operation.CREATE, ResourceType.TOPIC, topic.name):
             asked.append(
                 NewTopic(
                     topic.name,
@@ -48,7 +52,8 @@ async def handle(broker: Broker, context: RequestContext, request: CreateTopicsR
                 )
             )
         else:
-            response.topics.append(_failed(topic.name, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
+            refusal = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+            response.topics.append(_failed(topic.name, refusal))
     results = await broker.controller.create_topics(asked, validate_only=request.validate_only)
     turn = Turn(broker.clock)
     for result in results:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from kwire.cluster.topics import Result
@@ -23,18 +24,23 @@ async def handle(broker: Broker, context: RequestContext, request: DeleteTopicsR
         # Apache Kafka's controller begins nothing for which there is no time.
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     image, session = broker.store.image, context.session
+    asked = _asked(request)
+    occurrences = Counter(asked)
+    unauthorized = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
     refused: list[Result] = []
     allowed: list[tuple[str | None, bytes]] = []
-    for name, topic_id in _asked(request):
+    for name, topic_id in asked:
         topic = image.topic_by_id(topic_id) if name is None else None
         known = name if name is not None else topic.name if topic is not None else None
-        if known is None or session.allows(Operation.DELETE, ResourceType.TOPIC, known):
+        # What is said twice, or in two ways, the controller refuses for that, whoever asks.
+        impossible = occurrences[name, topic_id] > 1 or (name is not None and topic_id != uuids.ZERO)
+        if impossible or known is None or session.allows(Operation.DELETE, ResourceType.TOPIC, known):
             allowed.append((name, topic_id))
         elif name is None and not session.allows(Operation.DESCRIBE, ResourceType.TOPIC, known):
             # Who may not describe a topic does not learn what its id stands for.
-            refused.append(Result(None, topic_id, error=KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
+            refused.append(Result(None, topic_id, error=unauthorized))
         else:
-            refused.append(Result(known, topic_id, error=KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
+            refused.append(Result(known, topic_id, error=unauthorized))
     results = refused + await broker.controller.delete_topics(allowed)
     return DeleteTopicsResponse(responses=[_told(result) for result in results])
 

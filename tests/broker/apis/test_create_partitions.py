@@ -97,3 +97,17 @@ async def test_topics_named_twice_do_not_grow(autojump_clock) -> None:
         told = await grow(scene, more("u", 2), more("t", 3), more("t", 4))
         assert told == [("t", ErrorCode.INVALID_REQUEST, "Duplicate topic name."), ("u", 0, None)]
         assert (size(scene, "t"), size(scene, "u")) == (1, 2)
+
+
+async def test_who_may_not_alter(autojump_clock) -> None:
+    """Who names a topic twice is told that, whatever he may do."""
+    async with running() as scene:
+        for name in ("t", "u"):
+            await scene.create(name)
+        await scene.allow()
+        told = await grow(scene, more("t", 2), more("u", 2), more("t", 3))
+        assert sorted(told) == [
+            ("t", ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
+            ("u", ErrorCode.TOPIC_AUTHORIZATION_FAILED, None),
+        ]
+        assert (size(scene, "t"), size(scene, "u")) == (1, 1)

@@ -185,3 +185,18 @@ async def test_who_may_create_may_not_always_see_configs(describe_configs: bool,
             assert mine.topic_config_error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
             assert (mine.num_partitions, mine.replication_factor, mine.configs) == (-1, -1, [])
         assert set(scene.broker.store.image.topics) == {"mine"}
+
+
+async def test_what_is_refused_to_everybody_is_refused_for_that(autojump_clock) -> None:
+    async with running() as scene:
+        await scene.allow()
+        results = await create(scene, new("twice"), new("once"), new("twice"), new("__cluster_metadata"))
+        assert {result.name: (result.error_code, result.error_message) for result in results} == {
+            "once": (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed."),
+            "twice": (ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
+            "__cluster_metadata": (
+                ErrorCode.INVALID_REQUEST,
+                "Creation of internal topic __cluster_metadata is prohibited.",
+            ),
+        }
+        assert len(results) == 3

@@ -118,3 +118,19 @@ async def test_the_name_behind_an_id_is_for_who_may_describe_it(may_describe: bo
         assert (refused.name, refused.topic_id) == ("a" if may_describe else None, topic_id)
         assert told(await delete(scene, "a")) == {"a": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
         assert left(scene) == {"a"}
+
+
+async def test_what_is_refused_to_everybody_is_refused_for_that(autojump_clock) -> None:
+    async with running() as scene:
+        ids = {name: await scene.create(name) for name in "abcd"}
+        await scene.allow(Operation.DESCRIBE)
+        both = DeleteTopicState(name="d", topic_id=ids["d"])
+        results = await delete(scene, "a", "b", "b", ids=[ids["c"], ids["c"]], also=[both])
+        assert {result.name or result.topic_id: result.error_message for result in results} == {
+            "a": "Topic authorization failed.",
+            "b": "Duplicate topic name.",
+            ids["c"]: "Duplicate topic id.",
+            "d": "You may not specify both topic name and topic id.",
+        }
+        assert len(results) == 4
+        assert left(scene) == {"a", "b", "c", "d"}

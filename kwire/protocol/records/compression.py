@@ -31,7 +31,7 @@ _GZIP_DEFAULT_LEVEL = -1
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_STEP = 256
-"""Bytes that a further member is begun with: what they hold beyond its end is copied, and a batch may have thousands."""
+"""Bytes that a further member is begun with: what lies beyond its end is copied, and a batch may have thousands."""
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_BLOCK_MAX = 128 * 1024
 

@@ -120,11 +120,9 @@ def _read(path: str, files: FileSystem | None) -> dict[str, str]:
 
         files = PosixFileSystem()
     try:
-        return parse_properties(files.read(path).decode())
+        return parse_properties(files.read(path).decode("iso-8859-1"))
     except PropertiesError as error:
         raise ConfigError(f"{path}, {error}") from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8: byte {error.start} makes no character") from None
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
 

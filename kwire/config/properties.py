@@ -1,4 +1,4 @@
-"""Java's properties format, as `server.properties` has it.
+"""Java's properties format, as `server.properties` has it. In a file its characters are those of ISO 8859-1.
 
 - A line is `key=value`, `key:value` or `key value`; white space around key and separator does not count, white space
   at the end of the value does.

@@ -159,7 +159,6 @@ def test_unknown_keys_are_a_warning() -> None:
             "not in the form host:count",
         ),
         ("a=\\u12", "server.properties, line 1: a \\u escape needs four hexadecimal digits"),
-        (b"a=\xff", "server.properties is not UTF-8: byte 2 makes no character"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(text: str | bytes, message: str) -> None:
@@ -179,6 +178,12 @@ def test_what_is_wrong_is_said_in_one_line(text: str | bytes, message: str) -> N
 )
 def test_connections_of_single_hosts(text: str, overrides: dict[str, int]) -> None:
     assert connection_overrides(text) == overrides
+
+
+def test_a_file_is_iso_8859_1() -> None:
+    """As Java has it: whatever the bytes are, they are characters; all others are escaped."""
+    config = load_text(b"# caf\xe9\nlog.dirs=/tmp/\xfc,/tmp/\\u4f60,/tmp/\xc3\xbc\n")
+    assert config.log_dirs == ("/tmp/\xfc", "/tmp/\u4f60", "/tmp/\xc3\xbc")
 
 
 def test_a_missing_file_is_an_error(tmp_path) -> None:

@@ -26,9 +26,13 @@ from kwire.protocol.messages.incremental_alter_configs import (
 if TYPE_CHECKING:
     from kwire.client.client import Client
 
+TIMEOUT = 30.0
+"""Seconds that the cluster may take for a change."""
+
 BROKER_DEFAULT = -1
 """Partitions or replicas of a new topic: as the broker is configured (since Kafka 2.4)."""
 
+_TIMEOUT_MS = int(TIMEOUT * 1000)
 _FIRST_VERSION_WITH_BROKER_DEFAULT = 4
 _FIRST_VERSION_WITH_TOPIC_STATES = 6
 
@@ -68,14 +72,10 @@ class ConfigEntry(NamedTuple):
 
 
 class Admin:
-    """Each method raises KafkaError with the broker's own message where the cluster refuses, ClientError without one.
+    """Each method raises KafkaError, with the broker's own message, where the cluster refuses, else ClientError."""
 
-    `timeout` (seconds) is how long the cluster may take for a change.
-    """
-
-    def __init__(self, client: Client, *, timeout: float = 30.0) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
-        self._timeout_ms = int(timeout * 1000)
 
     async def topics(self) -> dict[str, Topic]:
         """All topics by name, in order."""
@@ -103,12 +103,12 @@ class Admin:
             ],
             configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
         )
-        request = CreateTopicsRequest(topics=[topic], timeout_ms=self._timeout_ms, validate_only=validate_only)
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS, validate_only=validate_only)
 
         async def create() -> None:
             if not assignment and BROKER_DEFAULT in (partitions, replication_factor):
                 (await self._client.any_connection()).require(CreateTopicsRequest, _FIRST_VERSION_WITH_BROKER_DEFAULT)
-            response = await self._client.call_controller(request, timeout=self._client.request_timeout + 30)
+            response = await self._client.call_controller(request, timeout=self._client.request_timeout + TIMEOUT)
             for result in response.topics:
                 check(result.error_code, result.error_message or f"topic {result.name!r}")
 
@@ -121,11 +121,11 @@ class Admin:
             connection = await self._client.any_connection()
             if connection.version(DeleteTopicsRequest) >= _FIRST_VERSION_WITH_TOPIC_STATES:
                 request = DeleteTopicsRequest(
-                    topics=[DeleteTopicState(name=name) for name in names], timeout_ms=self._timeout_ms
+                    topics=[DeleteTopicState(name=name) for name in names], timeout_ms=_TIMEOUT_MS
                 )
             else:
-                request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=self._timeout_ms)
-            response = await self._client.call_controller(request, timeout=self._client.request_timeout + 30)
+                request = DeleteTopicsRequest(topic_names=list(names), timeout_ms=_TIMEOUT_MS)
+            response = await self._client.call_controller(request, timeout=self._client.request_timeout + TIMEOUT)
             for result in response.responses:
                 check(result.error_code, ": ".join(filter(None, [f"topic {result.name!r}", result.error_message])))
 
@@ -136,11 +136,11 @@ class Admin:
     async def create_partitions(self, topic: str, count: int) -> None:
         """Adds partitions to a topic until it has `count`."""
         request = CreatePartitionsRequest(
-            topics=[CreatePartitionsTopic(name=topic, count=count, assignments=None)], timeout_ms=self._timeout_ms
+            topics=[CreatePartitionsTopic(name=topic, count=count, assignments=None)], timeout_ms=_TIMEOUT_MS
         )
 
         async def create() -> None:
-            response = await self._client.call_controller(request, timeout=self._client.request_timeout + 30)
+            response = await self._client.call_controller(request, timeout=self._client.request_timeout + TIMEOUT)
             for result in response.results:
                 check(result.error_code, result.error_message or f"topic {result.name!r}")
 

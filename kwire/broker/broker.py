@@ -230,6 +230,7 @@ class Broker:
             self.replicas.reconfigure(self.config)
         self.coordinators.follow(after)
         await self.replicas.apply(before, after)
+        await self.coordinators.forget(before, after)
 
     def _configure(self, image: MetadataImage) -> None:
         """Takes over what admins set at run time."""

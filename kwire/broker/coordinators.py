@@ -5,6 +5,7 @@ The state machines are imported when a partition of their topic is first led, wh
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import trio
@@ -13,7 +14,7 @@ from kwire.cluster.internal_topics import consumer_offsets
 from kwire.coordinator.caller import Caller
 from kwire.coordinator.runtime.coordinator import Coordinator, partition_of
 from kwire.coordinator.runtime.shard import Shard
-from kwire.metadata.image import BrokerImage, MetadataImage
+from kwire.metadata.image import BrokerImage, MetadataImage, TopicImage
 from kwire.metadata.names import CONSUMER_OFFSETS
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.compression import Compression
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from kwire.broker.context import RequestContext
     from kwire.coordinator.groups.machine import GroupMachine
     from kwire.coordinator.runtime.log import CoordinatorLog
+
+logger = logging.getLogger(__name__)
 
 _TOPICS = {CONSUMER_OFFSETS: consumer_offsets}
 
@@ -49,6 +52,20 @@ class Coordinators:
         for name, coordinator in self._by_topic.items():
             topic = image.topics.get(name)
             coordinator.partitions = 0 if topic is None else len(topic.partitions)
+
+    async def forget(self, before: MetadataImage, after: MetadataImage) -> None:
+        """Drops what groups have committed for topics that were deleted."""
+        gone = [name for name, topic in before.topics.items() if _is_gone(topic, after)]
+        if not gone:
+            return
+        from kwire.coordinator.groups.offsets.delete import forget_topics
+
+        for shard in list(self.groups.shards.values()):
+            if shard.active:
+                try:
+                    await shard.write(lambda machine, now: forget_topics(machine, gone, now))
+                except KafkaError as error:
+                    logger.warning("offsets of deleted topics could not be removed log=%r error=%s", shard.log, error)
 
     async def find(self, topic: str, key: str) -> BrokerImage:
         """The broker that coordinates a group (topic CONSUMER_OFFSETS).
@@ -87,6 +104,12 @@ class Coordinators:
             write_timeout_s=config["offsets.commit.timeout.ms"] / 1000,
             compression=Compression(config["offsets.topic.compression.codec"]),
         )
+
+
+def _is_gone(topic: TopicImage, image: MetadataImage) -> bool:
+    """Whether the topic was deleted, though another of its name may be there."""
+    present = image.topics.get(topic.name)
+    return present is not topic and (present is None or present.id != topic.id)
 
 
 def caller(context: RequestContext) -> Caller:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kwire.config.broker import BrokerConfig
+from kwire.coordinator.groups.offsets.cleanup import schedule_cleanup
 from kwire.coordinator.groups.offsets.offsets import Offsets
 from kwire.coordinator.groups.replay import REPLAY
 from kwire.coordinator.runtime.deadlines import Deadlines
@@ -41,6 +42,7 @@ class GroupMachine:
         self.offsets.end_transaction(producer, commit=commit)
 
     def loaded(self, now: Now) -> None:
+        schedule_cleanup(self, now)
         for group in self.groups.values():
             group.loaded(self, now)
 

@@ -13,10 +13,12 @@ from kwire.protocol.messages.alter_configs import AlterableConfig, AlterConfigsR
 from kwire.protocol.messages.api_versions import ApiVersionsRequest
 from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kwire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kwire.protocol.messages.delete_groups import DeleteGroupsRequest
 from kwire.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.messages.describe_cluster import DescribeClusterRequest
 from kwire.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from kwire.protocol.messages.describe_groups import DescribeGroupsRequest
 from kwire.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from kwire.protocol.messages.describe_producers import DescribeProducersRequest
 from kwire.protocol.messages.describe_producers import TopicRequest as ProducersTopic
@@ -37,6 +39,7 @@ from kwire.protocol.messages.init_producer_id import InitProducerIdRequest
 from kwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kwire.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kwire.protocol.messages.list_config_resources import ListConfigResourcesRequest
+from kwire.protocol.messages.list_groups import ListGroupsRequest
 from kwire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kwire.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -44,6 +47,11 @@ from kwire.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+)
+from kwire.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
 )
 from kwire.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -69,12 +77,13 @@ ONE_BATCH = build_batch([Record(0, 1_700_000_000_000, None, b"value", [])])
 
 
 GROUP = "group"
+EMPTY_GROUP = "another"
 GENERATION = 1
 PROTOCOLS = [JoinGroupRequestProtocol(name="range", metadata=b"")]
 
 
 async def join_a_group(scene: Scene) -> str:
-    """The id of a group's only member, its leader, which has not synced yet."""
+    """The id of GROUP's only member, its leader, which has not synced yet; EMPTY_GROUP has but an offset."""
     await scene.call(FindCoordinatorRequest(key=GROUP), 3)
     request = JoinGroupRequest(
         group_id=GROUP,
@@ -85,6 +94,16 @@ async def join_a_group(scene: Scene) -> str:
     )
     joined = await scene.call(request, 3)
     assert (joined.error_code, joined.generation_id) == (0, GENERATION)
+    commit = OffsetCommitRequest(
+        group_id=EMPTY_GROUP,
+        topics=[
+            OffsetCommitRequestTopic(
+                name="topic", partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=1)]
+            )
+        ],
+    )
+    committed = await scene.call(commit, 9)
+    assert not any(error_codes(committed)), committed
     return joined.member_id
 
 
@@ -111,8 +130,15 @@ def requests(topic: str, topic_id: bytes, version: int, member_id: str = "member
             if version >= 3
             else LeaveGroupRequest(group_id=GROUP, member_id=member_id)
         ),
+        "describe_groups": DescribeGroupsRequest(groups=[GROUP]),
+        "list_groups": ListGroupsRequest(),
+        "delete_groups": DeleteGroupsRequest(groups_names=[EMPTY_GROUP]),
+        "offset_delete": OffsetDeleteRequest(
+            group_id=EMPTY_GROUP,
+            topics=[OffsetDeleteRequestTopic(name=topic, partitions=[OffsetDeleteRequestPartition(partition_index=0)])],
+        ),
         "offset_commit": OffsetCommitRequest(
-            group_id="another",
+            group_id=EMPTY_GROUP,
             topics=[
                 OffsetCommitRequestTopic(
                     **({"topic_id": topic_id} if version >= 10 else {"name": topic}),
@@ -259,8 +285,8 @@ def test_a_failure_can_be_told_in_every_version(api: Api, version: int) -> None:
     assert type(told) is loaded.response_type
 
 
-FREE = {"api_versions", "describe_cluster"}
-"""Open to everybody: DescribeCluster tells what Metadata tells any client."""
+FREE = {"api_versions", "describe_cluster", "list_groups"}
+"""Open to all: DescribeCluster tells what Metadata tells any client, ListGroups leaves out what one may not see."""
 
 
 @pytest.mark.parametrize("api", APIS, ids=[api.module for api in APIS])

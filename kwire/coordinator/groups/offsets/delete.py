@@ -1,0 +1,61 @@
+"""OffsetDelete (key 47), and what goes with a deleted group or topic."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from kwire.coordinator.groups.offsets.records import offset_tombstone
+from kwire.coordinator.runtime.outcome import CoordinatorRecord, Now, Outcome
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from kwire.coordinator.groups.machine import GroupMachine
+
+
+def delete_offsets(machine: GroupMachine, request: OffsetDeleteRequest, now: Now) -> Outcome[OffsetDeleteResponse]:
+    """Forgets the offsets; GROUP_SUBSCRIBED_TO_TOPIC for topics that a member reads.
+
+    Raises GROUP_ID_NOT_FOUND, and NON_EMPTY_GROUP for a group with members that are no consumers.
+    """
+    group = machine.groups.get(request.group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
+    group.check_offset_delete()
+    topics, records = [], []
+    for topic in request.topics:
+        subscribed = group.is_subscribed_to(topic.name)
+        code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+        answers = []
+        for asked in topic.partitions:
+            partition = topic.name, asked.partition_index
+            answers.append(OffsetDeleteResponsePartition(partition_index=asked.partition_index, error_code=code))
+            offsets = machine.offsets
+            present = offsets.get(request.group_id, partition) is not None
+            if not subscribed and (present or offsets.is_pending(request.group_id, partition)):
+                records.append(offset_tombstone(request.group_id, partition))
+        topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=answers))
+    return Outcome(OffsetDeleteResponse(topics=topics), records)
+
+
+def tombstones_of_group(machine: GroupMachine, group_id: str) -> list[CoordinatorRecord]:
+    """For every offset of a group, those of open transactions too."""
+    partitions = [partition for partition, _ in machine.offsets.of_group(group_id)]
+    pending = machine.offsets.pending_partitions(group_id).difference(partitions)
+    return [offset_tombstone(group_id, partition) for partition in (*partitions, *sorted(pending))]
+
+
+def forget_topics(machine: GroupMachine, topics: Collection[str], now: Now) -> Outcome[None]:
+    """Topics were deleted: what groups committed for them goes, so that a topic of the same name begins anew."""
+    offsets = machine.offsets
+    records = []
+    for group_id in {*offsets.by_group, *offsets.open_transactions}:
+        partitions = {partition for partition, _ in offsets.of_group(group_id)} | offsets.pending_partitions(group_id)
+        records += [offset_tombstone(group_id, partition) for partition in sorted(partitions) if partition[0] in topics]
+    return Outcome(None, records)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kwire.cluster.assignment import check_manual_assignment, place
 from kwire.metadata.changes import PartitionsAdded, TopicCreated, TopicDeleted
 from kwire.metadata.image import MetadataImage, PartitionImage, TopicImage
-from kwire.metadata.names import check_collision, check_name
+from kwire.metadata.names import by_metric_name, check_collision, check_name
 from kwire.ports.randomness import Randomness
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -77,24 +77,26 @@ def create_topics(image: MetadataImage, topics: Sequence[NewTopic], creation: Cr
         sum(len(topic.assignments) or max(topic.partitions, 0) or creation.default_partitions for topic in topics)
     )
     once, twice = _split_duplicates(topic.name for topic in topics)
+    present = by_metric_name(image.topics)
     results = []
     for topic in topics:
         if topic.name in once:
             try:
-                results.append(_create(image, topic, creation))
+                results.append(_create(image, topic, creation, present))
             except KafkaError as error:
                 results.append(Result(topic.name, error=error))
     results.extend(Result(name, error=_invalid_request("Duplicate topic name.")) for name in twice)
     return results
 
 
-def _create(image: MetadataImage, topic: NewTopic, creation: Creation) -> Result:
+def _create(image: MetadataImage, topic: NewTopic, creation: Creation, present: Mapping[str, str]) -> Result:
+    """`present`: the topics there are, `by_metric_name`."""
     if topic.name == CLUSTER_METADATA_TOPIC:
         raise _invalid_request(f"Creation of internal topic {topic.name} is prohibited.")
     check_name(topic.name)
     if topic.name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
-    check_collision(topic.name, image.topics)
+    check_collision(topic.name, present)
     nulls = [key for key, value in topic.configs if value is None]
     if nulls:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")

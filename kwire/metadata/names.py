@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -39,11 +39,15 @@ def check_name(name: str) -> None:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {reason}")
 
 
-def check_collision(name: str, others: Iterable[str]) -> None:
-    """Raises INVALID_TOPIC_EXCEPTION where another topic differs only in '.' and '_', which metric names confuse."""
+def by_metric_name(names: Iterable[str]) -> dict[str, str]:
+    """The names that have a '.' or a '_', by what they are in the names of metrics, where both are '_'."""
+    return {name.replace(".", "_"): name for name in names if "." in name or "_" in name}
+
+
+def check_collision(name: str, others: Mapping[str, str]) -> None:
+    """Raises INVALID_TOPIC_EXCEPTION where one of `others` (`by_metric_name`) differs only in '.' and '_'."""
     if "." not in name and "_" not in name:
         return
-    plain = name.replace(".", "_")
-    for other in others:
-        if len(other) == len(name) and other != name and other.replace(".", "_") == plain:
-            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
+    other = others.get(name.replace(".", "_"), name)
+    if other != name:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kwire.metadata.names import INTERNAL_TOPICS, check_collision, check_name, name_error
+from kwire.metadata.names import INTERNAL_TOPICS, by_metric_name, check_collision, check_name, name_error
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 
@@ -40,11 +40,11 @@ def test_illegal_names(name: str, reason: str) -> None:
 def test_names_that_metrics_confuse() -> None:
     for name, other in (("a.b", "a_b"), ("a_b", "a.b"), ("a.b_c", "a_b.c")):
         with pytest.raises(KafkaError) as error:
-            check_collision(name, ["x", other])
+            check_collision(name, by_metric_name(["x", other]))
         assert error.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
         assert error.value.message == f"Topic '{name}' collides with existing topic: {other}"
-    check_collision("ab", ["a.b", "a_b"])
-    check_collision("a.b", ["a.b", "a-b", "a.bc", "a"])
+    check_collision("ab", by_metric_name(["a.b", "ab"]))
+    check_collision("a.b", by_metric_name(["a.b", "a-b", "a.bc", "a"]))
 
 
 def test_internal_topics() -> None:

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from kwire.config.types import parse_integer
-from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.errors import UNAUTHORIZED, ErrorCode, KafkaError
 from kwire.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -34,10 +34,13 @@ def broker_number(name: str) -> int | None:
 def check_allowed(session: Session, operation: Operation, kind: ConfigResource, name: str) -> None:
     """Raises TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED or CLUSTER_AUTHORIZATION_FAILED."""
     if kind is ConfigResource.TOPIC:
-        if not session.allows(operation, ResourceType.TOPIC, name):
-            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        allowed = session.allows(operation, ResourceType.TOPIC, name)
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     elif kind is ConfigResource.GROUP:
-        if not session.allows(operation, ResourceType.GROUP, name):
-            raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    elif not session.allows(operation, ResourceType.CLUSTER):
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        allowed = session.allows(operation, ResourceType.GROUP, name)
+        code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    else:
+        allowed = session.allows(operation, ResourceType.CLUSTER)
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    if not allowed:
+        raise KafkaError(code, UNAUTHORIZED[code])

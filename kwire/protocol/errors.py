@@ -198,6 +198,13 @@ MALFORMED = (
 )
 """What Kafka says with INVALID_REQUEST where it says nothing better."""
 
+UNAUTHORIZED = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
+}
+"""What Kafka says with these, in most responses that have room for words."""
+
 
 class KafkaError(Exception):
     """A failure that has a Kafka error code; the message is for people (`error_message` fields, logs, the CLI)."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kwire.cluster.topics import Result
 from kwire.protocol import uuids
-from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.errors import UNAUTHORIZED, ErrorCode, KafkaError
 from kwire.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from kwire.security.authorizer import Operation, ResourceType
 
@@ -26,7 +26,8 @@ async def handle(broker: Broker, context: RequestContext, request: DeleteTopicsR
     image, session = broker.store.image, context.session
     asked = _asked(request)
     occurrences = Counter(asked)
-    unauthorized = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    unauthorized = KafkaError(code, UNAUTHORIZED[code])
     refused: list[Result] = []
     allowed: list[tuple[str | None, bytes]] = []
     for name, topic_id in asked:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kwire.broker.turns import Turn
 from kwire.metadata.names import check_name
-from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.errors import UNAUTHORIZED, ErrorCode, KafkaError
 from kwire.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -51,7 +51,8 @@ def _topic_error(broker: Broker, session: Session, topic: str) -> KafkaError | N
     except KafkaError as error:
         return error
     if not session.allows(Operation.READ, ResourceType.TOPIC, topic):
-        return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return KafkaError(code, UNAUTHORIZED[code])
     if topic not in broker.store.image.topics:
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
     return None

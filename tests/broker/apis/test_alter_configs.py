@@ -11,7 +11,18 @@ from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages import alter_configs, incremental_alter_configs
 from kwire.protocol.messages.alter_configs import AlterConfigsRequest
 from kwire.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from tests.broker.apis.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, ME, TOPIC, described, value
+from kwire.security.authorizer import Operation
+from tests.broker.apis.configs import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    ME,
+    TOPIC,
+    UNAUTHORIZED,
+    described,
+    value,
+)
 from tests.broker.scene import Scene, running
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -216,6 +227,18 @@ async def test_a_resource_named_twice(autojump_clock) -> None:
         replacements = [(TOPIC, name, [("flush.ms", "2")]) for name in ("t", "u", "t")]
         assert await replace(scene, *replacements) == [twice, DONE, twice]
         assert (set_in(scene, "t"), set_in(scene, "u")) == ({}, {"flush.ms": "2"})
+
+
+async def test_who_may_not_alter_configs(autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("t")
+        await scene.allow(Operation.ALTER, Operation.DESCRIBE_CONFIGS)
+        for kind, refused in UNAUTHORIZED.items():
+            name = "t" if kind == TOPIC else ME
+            assert await change(scene, (kind, name, [(SET, "flush.ms", "1")])) == [refused]
+            if kind != BROKER_LOGGER:
+                assert await replace(scene, (kind, name, [("flush.ms", "1")])) == [refused]
+        assert set_in(scene) == {}
 
 
 # Brokers

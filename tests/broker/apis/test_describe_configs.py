@@ -12,7 +12,18 @@ from kwire.protocol.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResult,
 )
-from tests.broker.apis.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, ME, TOPIC, described, resource
+from kwire.security.authorizer import Operation
+from tests.broker.apis.configs import (
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    GROUP,
+    ME,
+    TOPIC,
+    UNAUTHORIZED,
+    described,
+    resource,
+)
 from tests.broker.scene import Scene, running
 
 DYNAMIC_TOPIC, STATIC_BROKER, DEFAULT, LOGGER = 1, 4, 5, 6
@@ -147,3 +158,12 @@ async def test_loggers(autojump_clock) -> None:
             assert config.value in ("DEBUG", "INFO", "WARN", "ERROR", "FATAL")
             assert (config.config_source, config.read_only, config.is_sensitive) == (LOGGER, False, False)
         assert list(await described(scene, BROKER_LOGGER, ME, ["root", "no.such.logger"])) == ["root"]
+
+
+async def test_who_may_not_see_configs(autojump_clock) -> None:
+    """Whether there is such a resource is not told either."""
+    async with running() as scene:
+        await scene.allow(Operation.DESCRIBE, Operation.ALTER_CONFIGS)
+        for told in await ask(scene, *(resource(kind, "name") for kind in UNAUTHORIZED)):
+            assert (told.error_code, told.error_message) == UNAUTHORIZED[told.resource_type]
+            assert told.configs == []

@@ -71,3 +71,4 @@ async def test_who_may_not_read_is_told_nothing(autojump_clock) -> None:
         for topic in ("t", "absent"):
             (told,) = await ask(scene, topic, 0)
             assert told.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            assert told.error_message == "Topic authorization failed."

@@ -51,22 +51,13 @@ class ValidatedBatch(NamedTuple):
         """The batch with its offset and epoch, for one gathered write."""
         return [write_prefix(base_offset, self.header.batch_length, leader_epoch), *self.parts]
 
-    def placed(self, base_offset: int, leader_epoch: int) -> BatchHeader:
-        """The header as it is in the log."""
-        return self.header._replace(base_offset=base_offset, leader_epoch=leader_epoch)
-
 
 class ValidatedBatches(NamedTuple):
-    """What `validate` lets pass: in format v2 a leader's append is always one batch."""
+    """What may be appended: in format v2 a leader's append is always one batch."""
 
     batches: tuple[ValidatedBatch, ...]
     log_append_time: int
     """The time (ms) given to every record where the topic is of LogAppendTime, else -1."""
-
-    @property
-    def size(self) -> int:
-        """Bytes in all."""
-        return sum(batch.header.size for batch in self.batches)
 
 
 def as_it_is(header: BatchHeader, batch: memoryview) -> ValidatedBatches:

@@ -38,7 +38,6 @@ from kwire.protocol.records.varint import read_varint
 from kwire.storage.record_walk import PendingWalk
 from kwire.storage.validated import (
     Origin,
-    ValidatedBatch,
     ValidatedBatches,
     as_it_is,
     check_size,
@@ -47,16 +46,6 @@ from kwire.storage.validated import (
 
 if TYPE_CHECKING:
     from kwire.config.topic import LogConfig
-
-__all__ = [
-    "Origin",
-    "PendingWalk",
-    "ValidatedBatch",
-    "ValidatedBatches",
-    "check",
-    "first_batch",
-    "validate",
-]
 
 _ZSTD_SINCE_VERSION = 7
 
@@ -182,21 +171,6 @@ def check(
     if size > config.segment_bytes:
         check_size(size, config)
     return as_it_is(header, batch) if create_time else with_append_time(header, batch, now_ms)
-
-
-def validate(
-    records: Buffer,
-    config: LogConfig,
-    now_ms: int,
-    *,
-    origin: Origin = Origin.CLIENT,
-    name: str = "",
-    produce_version: int | None = None,
-) -> ValidatedBatches:
-    """`first_batch`, `check` and the walk, if there must be one, at once."""
-    header, batch = first_batch(records, produce_version)
-    result = check(header, batch, config, now_ms, origin=origin, name=name)
-    return result.run() if isinstance(result, PendingWalk) else result
 
 
 _TARGETS = {codec.config_name: codec for codec in Compression}

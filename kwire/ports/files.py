@@ -76,6 +76,9 @@ class FileSystem(Protocol):
 
     def read(self, path: str) -> bytes: ...
 
+    def write(self, path: str, data: bytes) -> None:
+        """Makes `data` the content of the file (created if missing). Waits for no disk; a crash may leave any part."""
+
     def write_atomically(self, path: str, data: bytes, *, sync: bool = True) -> None:
         """Replaces the file's content so that a crash leaves the old or the new (`.tmp`, fsync, rename, fsync).
 

@@ -180,6 +180,11 @@ class MemoryFileSystem:
         self.check("read", path)
         return bytes(self._node(path).data)
 
+    def write(self, path: str, data: bytes) -> None:
+        file = self.open(path, create=True)
+        file.truncate(0)
+        file.pwrite([data], 0)
+
     def write_atomically(self, path: str, data: bytes, *, sync: bool = True) -> None:
         self.check("write", path, len(data))
         if posixpath.dirname(path) not in self._dirs:

@@ -149,17 +149,26 @@ class PosixFileSystem:
         finally:
             os.close(descriptor)
 
+    def write(self, path: str, data: bytes) -> None:
+        self._write(path, data, sync=False)
+
     def write_atomically(self, path: str, data: bytes, *, sync: bool = True) -> None:
         temporary = path + ".tmp"
-        with open(temporary, "wb", buffering=0) as file:
-            written = 0
-            while written < len(data):
-                written += file.write(memoryview(data)[written:])
-            if sync:
-                os.fsync(file.fileno())
+        self._write(temporary, data, sync=sync)
         os.replace(temporary, path)
         if sync:
             self.sync_dir(os.path.dirname(path) or ".")
+
+    def _write(self, path: str, data: bytes, *, sync: bool) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            written = 0
+            while written < len(data):
+                written += os.write(descriptor, memoryview(data)[written:])
+            if sync:
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def sync_dir(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

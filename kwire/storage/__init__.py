@@ -4,7 +4,7 @@
     log_dir, checkpoints, layout a log dir and its small files, the names of everything
     log, received                one partition: appends, offsets, rolling; what a follower gets
     reading, timestamps          which bytes answer a fetch; which offset answers a time
-    flushing, truncating, retention, recovery, swaps      the rest of a log's life, a file each
+    rolling, flushing, truncating, retention, recovery, swaps     the rest of a log's life, a file each
     segment, segments            one .log file with its indexes; a log's segments in order
     offset_index, time_index, transaction_index, leader_epochs      what is looked up by what
     producer_state, producer_entry, producer_snapshot, producer_replay    who may append what next

@@ -18,7 +18,6 @@ The functions that read take the file's content and raise `CorruptCheckpoint`, n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 
 _VERSION = "0"
@@ -67,15 +66,6 @@ def decode_partition_metadata(data: bytes) -> str:
 
 def encode_clean_shutdown(broker_epoch: int) -> bytes:
     return f'{{"version":0,"brokerEpoch":{broker_epoch}}}'.encode()
-
-
-def decode_clean_shutdown(data: bytes) -> int:
-    """The broker epoch of the broker that stopped, or -1 where the file does not say."""
-    try:
-        epoch = json.loads(data)["brokerEpoch"]
-    except (ValueError, KeyError, TypeError):
-        return -1
-    return epoch if isinstance(epoch, int) else -1
 
 
 def encode_meta_properties(properties: Mapping[str, str]) -> bytes:

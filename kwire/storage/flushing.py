@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import trio
+
 from kwire.storage import checkpoints, layout
 
 if TYPE_CHECKING:
@@ -13,57 +15,47 @@ if TYPE_CHECKING:
     from kwire.ports.files import FileSystem
     from kwire.storage.log import Log
     from kwire.storage.log_dir import LogDir
+    from kwire.storage.segment import Segment
 
 _LOGS_PER_JOB = 32
-"""Logs that one call of a worker thread closes: as many have an open file at a time."""
+"""Logs that one call of a worker thread closes."""
+
+_JOBS_AT_ONCE = 2
+"""More threads would only wait for each other: to write small files takes the interpreter, and the volume's journal."""
 
 _FEW = 16
 """So many logs are synced faster one by one than by a sync of the whole volume."""
 
 
-def flush_up_to(log: Log, offset: int, *, sync: bool = True) -> tuple[Callable[[], None], Callable[[], None]]:
+def flush_up_to(log: Log, offset: int) -> tuple[Callable[[], None], Callable[[], None]]:
     """What brings a log up to `offset` onto the disk: for a worker thread, and for the event loop after that.
 
     Everything is written here and now, so that of two flushes under way neither writes what is older; what takes long,
-    waiting for the disk, is the worker's. Without `sync` it does not wait, and the second function is for after a sync
-    of the volume. Raises OSError, as the first function does.
+    waiting for the disk, is the worker's. Raises OSError, as the first function does.
     """
     files = log.services.files
-    epochs_path = f"{log.dir}/{layout.LEADER_EPOCHS}"
-    if log.epochs.dirty:  # recovery reads them again only from the recovery point on
-        files.write_atomically(epochs_path, checkpoints.encode_epochs(log.epochs.entries()), sync=False)
-        log.epochs.dirty = False
-        log.names_version += 1
-    segments = [segment for segment in log.segments.from_offset(log.recovery_point) if segment.base_offset < offset]
+    _write_epochs(log)
+    segments = [segment for segment in _unflushed(log) if segment.base_offset < offset]
     for segment in segments:
         segment.persist_indexes()
     opened = [segment.file for segment in segments]
-    paths = [
-        segment.path(suffix)
-        for segment in segments
-        if segment is not log.segments.active
-        for suffix in (layout.OFFSET_INDEX, layout.TIME_INDEX)
-    ]
+    paths = [path for segment in segments if segment is not log.segments.active for path in segment.index_paths()]
     names_version = log.names_version
     folder = log.dir if names_version > log.names_synced else None
     if folder is not None:
-        paths.append(epochs_path)
+        paths.append(f"{folder}/{layout.LEADER_EPOCHS}")
     version = log.version
 
     def work() -> None:
-        if not sync:
-            return
         for file in opened:
             file.sync()
-        for path in paths:
-            with suppress(FileNotFoundError):  # the partition or the segment was deleted meanwhile
-                files.open(path).sync()
+        _sync_each(files, paths)
         if folder is not None:
             with suppress(FileNotFoundError):
                 files.sync_dir(folder)
 
     def done() -> None:
-        log.last_flush_ms = log.services.clock.wall_ms()
+        log.last_flush = log.services.clock.monotonic()
         log.names_synced = max(log.names_synced, names_version)
         if version == log.version:
             log.recovery_point = max(log.recovery_point, offset)
@@ -71,41 +63,45 @@ def flush_up_to(log: Log, offset: int, *, sync: bool = True) -> tuple[Callable[[
     return work, done
 
 
-def closing(log: Log, *, sync: bool = True) -> tuple[Callable[[], None], Callable[[], None]]:
-    """As `flush_up_to` the log's end, with a snapshot of the producers and the active segment's indexes completed."""
-    if not (log.changed or log.unflushed or log.epochs.dirty):
-        return _nothing, log.forget_files
-    flush, flushed = flush_up_to(log, log.log_end_offset, sync=sync)
-    producers, active = log.producer_state, log.segments.active
-    file = active.file
-
-    def work() -> None:
-        flush()
-        producers.take_snapshot(sync=False)
-        active.seal(file)
-
-    def done() -> None:
-        flushed()
-        log.forget_files()
-
-    return work, done
+def _unflushed(log: Log) -> list[Segment]:
+    """The segments with what may not be on disk."""
+    return log.segments.from_offset(log.recovery_point)
 
 
-def _nothing() -> None:
-    """What there is to do for a log that was not touched since it was loaded."""
+def _write_epochs(log: Log) -> None:
+    """Writes the leader epochs where they have changed: recovery reads them again only from the recovery point on."""
+    if not log.epochs.dirty:
+        return
+    files = log.services.files
+    path = f"{log.dir}/{layout.LEADER_EPOCHS}"
+    data = checkpoints.encode_epochs(log.epochs.entries())
+    if log.epochs.written:
+        files.write_atomically(path, data, sync=False)
+    else:  # a crash that leaves half of it takes nothing away: as long as it says nothing, nothing was flushed
+        files.write(path, data)
+    log.epochs.written = True
+    log.epochs.dirty = False
+    log.names_version += 1
+
+
+def _sync_each(files: FileSystem, paths: Sequence[str]) -> None:
+    for path in paths:
+        with suppress(FileNotFoundError):  # there never was one, or the partition or the segment was deleted meanwhile
+            files.open(path).sync()
+
+
+# Closing
 
 
 async def close(log: Log) -> None:
     """See `Log.close`."""
-    if not log.log_dir.online:
-        log.forget_files()
-        return
-    try:
-        work, done = closing(log)
-        await log.services.executor.run(work)
-    except OSError as error:
-        raise log.failed("close", error) from error
-    done()
+    if log.log_dir.online and _touched(log):
+        try:
+            await log.services.executor.run(_complete_each, [log], True)
+        except OSError as error:
+            raise log.failed("close", error) from error
+        log.recovery_point = log.log_end_offset
+    log.forget_files()
 
 
 async def close_all(logs: Sequence[Log], log_dir: LogDir, files: FileSystem, executor: Executor) -> None:
@@ -114,25 +110,70 @@ async def close_all(logs: Sequence[Log], log_dir: LogDir, files: FileSystem, exe
     A few logs are synced one by one, more of them by one sync of the volume: that waits for what others write there,
     too, but only once.
     """
-    few = sum(log.changed or log.unflushed > 0 for log in logs) <= _FEW
-    finished = []
-    try:
-        for start in range(0, len(logs), _LOGS_PER_JOB):
-            works = []
-            for log in logs[start : start + _LOGS_PER_JOB]:
-                work, done = closing(log, sync=few)
-                works.append(work)
-                finished.append(done)
-            await executor.run(_do_each, works)
-        if not few:
-            await executor.run(files.sync_volume, log_dir.path)
-    except OSError as error:
-        log_dir.fail("close failed", error)
+    touched = [log for log in logs if _touched(log)]
+    few = len(touched) <= _FEW
+    at_once = 1 if few else _LOGS_PER_JOB
+    places = trio.Semaphore(_FEW if few else _JOBS_AT_ONCE)
+    failures: list[OSError] = []
+
+    async def run(work: Callable[..., None], *arguments: object) -> None:
+        async with places:
+            if not failures:
+                try:
+                    await executor.run(work, *arguments)
+                except OSError as error:
+                    failures.append(error)
+
+    async with trio.open_nursery() as nursery:
+        for start in range(0, len(touched), at_once):
+            nursery.start_soon(run, _complete_each, touched[start : start + at_once], few)
+    if not few:
+        await run(files.sync_volume, log_dir.path)
+    if failures:  # not before all workers are done with the logs
+        log_dir.fail("close failed", failures[0])
         return
-    for done in finished:
-        done()
+    for log in touched:
+        log.recovery_point = log.log_end_offset
+    for log in logs:
+        log.forget_files()
 
 
-def _do_each(works: Sequence[Callable[[], None]]) -> None:
-    for work in works:
-        work()
+def _complete_each(logs: Sequence[Log], sync: bool) -> None:
+    for log in logs:
+        _complete(log)
+        if sync:
+            _sync(log)
+
+
+def _touched(log: Log) -> bool:
+    """Whether a log has anything that must reach the disk when it is closed."""
+    return log.changed or log.unflushed > 0 or log.epochs.dirty
+
+
+def _complete(log: Log) -> None:
+    """Writes what a log has in memory only: the leader epochs, the producers, the last entries of the indexes.
+
+    For a worker thread: nobody uses the log any more. Raises OSError. What is not written would say nothing: the epochs
+    of a log that never had a record, and a snapshot without producers where there is none that it would replace.
+    """
+    if log.log_end_offset:
+        _write_epochs(log)
+    active = log.segments.active
+    for segment in _unflushed(log):
+        if segment is not active:
+            segment.persist_indexes()
+    active.seal()
+    if log.producer_state.entries or log.producer_state.snapshots:
+        log.producer_state.take_snapshot()
+
+
+def _sync(log: Log) -> None:
+    """Waits until what is written of a log is on disk. For a worker thread. Raises OSError."""
+    files = log.services.files
+    paths = [f"{log.dir}/{layout.LEADER_EPOCHS}"]
+    for segment in _unflushed(log):
+        paths += [segment.path(layout.LOG), *segment.index_paths()]
+    if log.producer_state.snapshots:
+        paths.append(log.producer_state.snapshot_path(log.producer_state.snapshots[-1]))
+    _sync_each(files, paths)
+    files.sync_dir(log.dir)

@@ -47,6 +47,7 @@ CLUSTER_METADATA_DIR = "__cluster_metadata-0"
 
 _MAX_NAME = 255
 _ID_DIGITS = 32
+_OFFSET_DIGITS = 20
 
 
 class PartitionDir(NamedTuple):
@@ -60,13 +61,13 @@ class PartitionDir(NamedTuple):
 
 def segment_name(base_offset: int, suffix: str) -> str:
     """The name of a segment's file, such as `00000000000000000042.log`."""
-    return f"{base_offset:020d}{suffix}"
+    return f"{base_offset:0{_OFFSET_DIGITS}d}{suffix}"
 
 
 def parse_segment_name(name: str) -> tuple[int, str] | None:
-    """(offset, rest of the name from its first dot), or None where the name does not begin with a number."""
+    """(offset, rest of the name from its first dot), or None where the name does not begin with 20 digits."""
     digits, dot, rest = name.partition(".")
-    if not dot or not digits.isascii() or not digits.isdigit():
+    if not dot or len(digits) != _OFFSET_DIGITS or not digits.isascii() or not digits.isdigit():
         return None
     return int(digits), "." + rest
 

@@ -29,7 +29,7 @@ class EpochEnd(NamedTuple):
 class LeaderEpochCache:
     """The leader epochs of one partition."""
 
-    __slots__ = ("_epochs", "_starts", "dirty")
+    __slots__ = ("_epochs", "_starts", "dirty", "written")
 
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
         self._epochs: list[int] = []
@@ -38,6 +38,8 @@ class LeaderEpochCache:
             self.assign(epoch, start)
         self.dirty = False
         """True while the entries differ from those last written to disk; whoever writes them resets it."""
+        self.written = bool(self._epochs)
+        """Whether the file says anything; whoever writes it sets it."""
 
     def entries(self) -> list[tuple[int, int]]:
         """(epoch, start offset), ascending."""
@@ -68,11 +70,6 @@ class LeaderEpochCache:
         epochs.append(epoch)
         starts.append(start_offset)
         self.dirty = True
-
-    def epoch_for_offset(self, offset: int) -> int | None:
-        """The epoch in which `offset` was (or would next be) written; None before the first known one."""
-        found = bisect_right(self._starts, offset)
-        return self._epochs[found - 1] if found else None
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
         """The end of the largest epoch not above `epoch`: where the next one begins, or the log's end for the latest.

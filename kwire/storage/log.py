@@ -22,7 +22,7 @@ from kwire.ports.files import Buffer
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import read_end_txn_marker
 from kwire.protocol.records.header import LOG_OVERHEAD, NO_TIMESTAMP, iter_batches
-from kwire.storage import flushing, layout, reading, retention, timestamps, truncating
+from kwire.storage import flushing, layout, reading, retention, rolling, timestamps, truncating
 from kwire.storage.log_dir import LogDir
 from kwire.storage.producer_entry import BatchMetadata
 from kwire.storage.producer_state import ProducerUpdate
@@ -67,7 +67,7 @@ class Log:
         "deleted",
         "dir",
         "epochs",
-        "last_flush_ms",
+        "last_flush",
         "log_dir",
         "log_end_offset",
         "log_start_offset",
@@ -109,15 +109,17 @@ class Log:
         self.high_watermark = loaded.high_watermark
         self.version = 0
         """Counts truncations: work begun before one must not be taken over after it."""
-        self.last_flush_ms = services.clock.wall_ms()
-        self.changed = not self.segments.active.size
-        """Whether something is to be completed when the log is closed (of a new one: its files)."""
+        self.last_flush = services.clock.monotonic()
+        """When (seconds, monotonic) the log was last flushed or, before that, loaded."""
+        self.changed = loaded.changed
+        """Whether there is something to complete or to sync when the log is closed."""
         self.deleted = False
         """Whether the partition was deleted."""
         self.names_version = 1
         """Counts the files that were made or replaced in the folder."""
         self.names_synced = 0
         """Up to which of them the folder is known to be on disk."""
+        self.segments.active.roll_jitter_ms = rolling.jitter(self)
 
     def __repr__(self) -> str:
         return f"Log({self.dir}, {self.log_start_offset}..{self.log_end_offset})"
@@ -286,7 +288,7 @@ class Log:
                 update.append(header, base_offset, marker, transaction_version)
         first_offset = batches[0].base_offset
         try:
-            self._segment_for(size, first_offset, last_offset, newest).append(buffers, appended)
+            rolling.segment_for(self, size, first_offset, last_offset, newest).append(buffers, appended)
             self.log_end_offset = last_offset + 1
             self.changed = True
             if update is not None:
@@ -318,56 +320,13 @@ class Log:
 
     # Rolling
 
-    def _segment_for(self, size: int, first_offset: int, last_offset: int, newest_timestamp: int) -> Segment:
-        """The active segment, or a new one where that has no room (segment.bytes, index) or is due (segment.ms)."""
-        active = self.segments.active
-        config = self.config
-        if active.has_room(size, last_offset, config.segment_bytes, config.segment_index_bytes):
-            if not active.size:
-                return active
-            waited = active.waited_to_roll(self.services.clock, newest_timestamp)
-            if waited <= config.segment_ms - active.roll_jitter_ms:
-                return active
-        elif not active.size and first_offset == active.base_offset:
-            return active
-        return self._roll(first_offset)
-
     def roll(self) -> Segment:
         """Begins a new segment at the log's end, unless the active one is empty. Returns the active one."""
         self.check_usable()
         try:
-            return self._roll(self.log_end_offset) if self.segments.active.size else self.segments.active
+            return rolling.roll(self, self.log_end_offset) if self.segments.active.size else self.segments.active
         except OSError as error:
             raise self.failed("roll", error) from error
-
-    def _roll(self, base_offset: int) -> Segment:
-        sealed = self.segments.active
-        sealed.seal(sealed.file)
-        segment = self.new_segment(base_offset)
-        self.segments.add(segment)
-        self.producer_state.end_offset = base_offset
-        self.producer_state.take_snapshot(sync=False)
-        # Its indexes are not on disk before that flush is done, and only a segment that is recovered gets new ones.
-        self.recovery_point = min(self.recovery_point, base_offset - 1)
-        work, done = flushing.flush_up_to(self, base_offset)
-        self.services.chores.later(0, self.log_dir, work, done)
-        return segment
-
-    def new_segment(self, base_offset: int) -> Segment:
-        """Creates the files of an empty segment; the caller adds it."""
-        config = self.config
-        jitter = min(config.segment_jitter_ms, config.segment_ms)
-        self.names_version += 1
-        return Segment.create(
-            self.services.files,
-            self.services.open_files,
-            self.dir,
-            base_offset,
-            created_ms=self.services.clock.wall_ms(),
-            index_interval=config.index_interval_bytes,
-            roll_jitter_ms=self.services.randomness.below(jitter) if jitter > 0 else 0,
-            preallocate=config.segment_bytes if config.preallocate else 0,
-        )
 
     # Flushing
 

@@ -39,6 +39,9 @@ class LogDir:
         self.writing = trio.Lock()
         """Held from deciding what a checkpoint is to say until it says so: two writers would take each other's file
         away, and the one with the older content might be the last."""
+        self.loaded = False
+        """Whether all logs are loaded: from then on the files say what this broker did, before that what was left."""
+        self._clean_shutdown: bytes | None = None
         self._lock: FileLock | None = None
         self._content: dict[str, Mapping[TopicPartition, int]] = {}
 
@@ -122,18 +125,23 @@ class LogDir:
 
     # The marker of a clean stop
 
-    def take_clean_shutdown(self) -> int | None:
-        """Removes the marker of a clean stop; returns its broker epoch (-1 if unknown), None where there was none."""
+    def take_clean_shutdown(self) -> bool:
+        """Removes the marker of a clean stop; whether there was one."""
         path = self.file(layout.CLEAN_SHUTDOWN)
         if not self.files.exists(path):
-            return None
-        epoch = checkpoints.decode_clean_shutdown(self.files.read(path))
+            return False
+        self._clean_shutdown = self.files.read(path)
         self.files.remove(path)
         self.files.sync_dir(self.path)
-        return epoch
+        return True
 
     def mark_clean_shutdown(self, broker_epoch: int) -> None:
         self.files.write_atomically(self.file(layout.CLEAN_SHUTDOWN), checkpoints.encode_clean_shutdown(broker_epoch))
+
+    def put_back_clean_shutdown(self) -> None:
+        """Leaves the dir as it was found: what was not loaded is as clean as it was."""
+        if self._clean_shutdown is not None:
+            self.files.write_atomically(self.file(layout.CLEAN_SHUTDOWN), self._clean_shutdown)
 
     # Checkpoints
 

@@ -31,10 +31,8 @@ from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage import checkpoints, flushing, layout, recovery
 from kwire.storage.checkpoints import TopicPartition
-from kwire.storage.chores import Chores
 from kwire.storage.log import Log
 from kwire.storage.log_dir import LogDir, LogDirError
-from kwire.storage.open_files import OpenFiles
 from kwire.storage.recovery import LoadedLog, LogTask
 from kwire.storage.services import StorageServices
 from kwire.storage.survey import Survey, survey
@@ -46,6 +44,9 @@ logger = logging.getLogger(__name__)
 
 _LOGS_PER_JOB = 32
 """Logs that one call of a worker thread loads."""
+
+_CHORES_WITHIN_S = 0.5
+"""How long a stop goes on removing files that are due; the next start removes the others."""
 
 
 class LogManager:
@@ -59,29 +60,15 @@ class LogManager:
         randomness: Randomness,
         config: BrokerConfig,
         log_dirs: Sequence[str] | None = None,
-        *,
-        max_open_files: int = 512,
     ) -> None:
         """`log_dirs`: instead of the configuration's log.dirs."""
         self._config = config
-        self.services = StorageServices(
-            files,
-            executor,
-            clock,
-            randomness,
-            Chores(executor, clock),
-            OpenFiles(max_open_files),
-            config["producer.id.expiration.ms"],
-        )
+        self.services = StorageServices.of(files, executor, clock, randomness, config["producer.id.expiration.ms"])
         self.dirs = [LogDir(files, path.rstrip("/") or "/") for path in log_dirs or config.log_dirs]
         for log_dir in self.dirs:
             log_dir.on_offline = self._dir_failed
         self.logs: dict[TopicPartition, Log] = {}
         """By (topic, partition); not to be changed by others."""
-        self.clean_start = True
-        """Whether every log dir had been stopped cleanly, once loaded. A new dir counts as clean."""
-        self.previous_broker_epoch = -1
-        """That of the marker of the clean stop (KIP-966); -1 where it is missing or there are several."""
         self.on_offline: Callable[[LogDir, list[Log]], None] | None = None
         """Called on the event loop when a dir has failed, with the logs that are gone."""
         self._creating: dict[TopicPartition, trio.Event] = {}
@@ -144,7 +131,6 @@ class LogManager:
         Raises LogDirError where a dir belongs to another broker or cluster, where a partition is in two dirs, or where
         no dir can be used.
         """
-        broker_epochs = set()
         for log_dir in self.online_dirs:
             try:
                 found = await self.services.executor.run(
@@ -153,14 +139,11 @@ class LogManager:
             except OSError as error:
                 log_dir.fail("start failed", error)
                 continue
-            self.clean_start = self.clean_start and found.clean
-            broker_epochs.add(found.broker_epoch)
             for name in found.deleted:
                 self._remove_later(log_dir, log_dir.file(name), 0)
             await self._load_logs(log_dir, found, topic_config)
+            log_dir.loaded = True
         self._demand_a_dir()
-        if len(broker_epochs) == 1:
-            self.previous_broker_epoch = broker_epochs.pop()
 
     def _demand_a_dir(self) -> None:
         if not self.online_dirs:
@@ -290,8 +273,7 @@ class LogManager:
         A name that is created again begins anew. Raises KAFKA_STORAGE_ERROR where a dir failed meanwhile.
         """
         logs = self._present(partitions)
-        for log, renamed in await self._take_away(logs, layout.DELETE_DIR):
-            self._remove_later(log.log_dir, renamed, log.config.file_delete_delay_ms)
+        await self._take_away(logs, layout.DELETE_DIR)
         return len(logs)
 
     async def set_aside(self, partitions: Iterable[TopicPartition]) -> int:
@@ -307,12 +289,12 @@ class LogManager:
         found = (self.logs.get(partition) for partition in partitions)
         return [log for log in found if log is not None]
 
-    async def _take_away(self, logs: Sequence[Log], suffix: str) -> list[tuple[Log, str]]:
-        """Renames the logs' folders; returns the logs of the dirs that are online, each with its new path.
+    async def _take_away(self, logs: Sequence[Log], suffix: str) -> None:
+        """Renames the logs' folders in the dirs that are online; those of deleted partitions are removed later.
 
-        Each dir's checkpoints forget all of them at once.
+        Each dir's checkpoints forget all of them at once, and do so first: what a checkpoint says of a name would be
+        taken for true of the next log of that name.
         """
-        taken = []
         moves: dict[str, list[tuple[Log, str, str]]] = {}
         for log in logs:
             del self.logs[log.topic, log.partition]
@@ -323,21 +305,22 @@ class LogManager:
                 renamed = log_dir.file(layout.renamed_dir_name(log.topic, log.partition, unique, suffix))
                 moves.setdefault(log_dir.path, []).append((log, log.dir, renamed))
                 log.retire_to(renamed)
-                taken.append((log, renamed))
         failure: KafkaError | None = None
         with trio.CancelScope(shield=True):  # half of it would leave folders that nobody looks after
             for in_dir in moves.values():
                 log_dir = in_dir[0][0].log_dir
+                await self._upkeep.forget(log_dir, {(log.topic, log.partition) for log, _, _ in in_dir})
                 try:
                     await self._guarded(
                         log_dir, _rename_each, self.services.files, [(old, new) for _, old, new in in_dir]
                     )
-                    await self._upkeep.forget(log_dir, {(log.topic, log.partition) for log, _, _ in in_dir})
                 except KafkaError as error:
                     failure = error
+                if suffix == layout.DELETE_DIR:
+                    for log, _, renamed in in_dir:
+                        self._remove_later(log_dir, renamed, log.config.file_delete_delay_ms)
         if failure is not None:
             raise failure
-        return taken
 
     def _remove_later(self, log_dir: LogDir, folder: str, delay_ms: int) -> None:
         def remove() -> None:
@@ -361,16 +344,19 @@ class LogManager:
             nursery.start_soon(self.services.chores.run)
             nursery.start_soon(self._upkeep.run)
 
-    async def checkpoint(self) -> None:
-        """Writes the recovery points, the log start offsets and the high watermarks of all dirs now."""
-        await self._upkeep.checkpoint()
+    async def close(self, broker_epoch: int) -> None:
+        """Flushes and closes all logs and marks each dir as stopped cleanly. `run` must have ended.
 
-    async def close(self, broker_epoch: int = -1) -> None:
-        """Flushes and closes all logs and marks each dir as stopped cleanly. `run` must have ended."""
-        await self.services.chores.finish_due()
+        A dir whose logs are not all loaded, because the start was refused or given up, is left as it was found.
+        """
+        with trio.move_on_after(_CHORES_WITHIN_S):
+            await self.services.chores.finish_due()
         async with trio.open_nursery() as nursery:
             for log_dir in self.online_dirs:
-                nursery.start_soon(self._close_dir, log_dir, broker_epoch)
+                if log_dir.loaded:
+                    nursery.start_soon(self._close_dir, log_dir, broker_epoch)
+                else:
+                    nursery.start_soon(self._tolerantly, log_dir, log_dir.put_back_clean_shutdown)
 
     async def _close_dir(self, log_dir: LogDir, broker_epoch: int) -> None:
         services = self.services
@@ -378,8 +364,12 @@ class LogManager:
         if log_dir.online:
             await self._upkeep.checkpoint_dir(log_dir)
         if log_dir.online:
-            with suppress(KafkaError):
-                await self._guarded(log_dir, log_dir.mark_clean_shutdown, broker_epoch)
+            await self._tolerantly(log_dir, log_dir.mark_clean_shutdown, broker_epoch)
+
+    async def _tolerantly(self, log_dir: LogDir, function: Callable[..., None], *arguments: object) -> None:
+        """As `_guarded`, for what nobody waits for."""
+        with suppress(KafkaError):
+            await self._guarded(log_dir, function, *arguments)
 
     def _dir_failed(self, log_dir: LogDir) -> None:
         gone = self.logs_in(log_dir)
@@ -408,12 +398,13 @@ def _create_log(services: StorageServices, task: LogTask, topic_id: bytes) -> Lo
     services.files.make_dirs(task.dir)
     if topic_id != uuids.ZERO:
         _write_topic_id(services, task.dir, topic_id)
-    return recovery.load(services.files, services.open_files, task)
+    loaded = recovery.load(services.files, services.open_files, task)
+    # Empty for now: making it here spares a stop soon after the creation of thousands of partitions as many new files.
+    services.files.open(f"{task.dir}/{layout.LEADER_EPOCHS}", create=True).close()
+    return loaded
 
 
 def _write_topic_id(services: StorageServices, folder: str, topic_id: bytes) -> None:
     """Without fsync: a crash may cost the file, and then the metadata says which topic the partition is of."""
-    file = services.files.open(f"{folder}/{layout.PARTITION_METADATA}", create=True)
-    file.truncate(0)
-    file.pwrite([checkpoints.encode_partition_metadata(uuids.to_text(topic_id))], 0)
-    file.close()
+    data = checkpoints.encode_partition_metadata(uuids.to_text(topic_id))
+    services.files.write(f"{folder}/{layout.PARTITION_METADATA}", data)

@@ -75,8 +75,8 @@ class OffsetIndex(SparseIndex):
 
     def append(self, last_offset: int, position: int) -> None:
         """Adds a batch; `last_offset` and `position` are greater than those before."""
+        self._positions.append(position)  # first: whoever finds the offset, in another thread, finds its position
         self._offsets.append(last_offset - self.base_offset)
-        self._positions.append(position)
 
     def floor(self, offset: int) -> OffsetPosition:
         """The last entry at or before `offset`: the batch that holds `offset` begins there or after."""

@@ -6,7 +6,7 @@ closes with the last one: no slice ever meets a descriptor number that means ano
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from typing import Protocol
 
 
@@ -27,7 +27,8 @@ class OpenFiles:
 
     def __init__(self, limit: int = 512) -> None:
         self._limit = limit
-        self._open: deque[Openable] = deque()
+        self._open: OrderedDict[int, Openable] = OrderedDict()
+        """By identity."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -38,15 +39,14 @@ class OpenFiles:
         for _ in range(2 * len(self._open)):
             if len(self._open) < self._limit:
                 break
-            candidate = self._open.popleft()
+            number, candidate = self._open.popitem(last=False)
             if candidate.used:
                 candidate.used = False
-                self._open.append(candidate)
+                self._open[number] = candidate
             else:
                 candidate.drop_open()
-        self._open.append(newcomer)
+        self._open[id(newcomer)] = newcomer
 
     def forget(self, gone: Openable) -> None:
         """Counts out one that was closed for good; nothing happens where it is not open."""
-        if gone in self._open:
-            self._open.remove(gone)
+        self._open.pop(id(gone), None)

@@ -47,4 +47,4 @@ def replay(
                     break
                 take_up(producers, header, segment.file, position)
     producers.end_offset = end_offset
-    producers.take_snapshot(sync=False)
+    producers.take_snapshot()

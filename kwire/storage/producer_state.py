@@ -29,8 +29,6 @@ from kwire.storage.producer_entry import NO_OFFSET, BatchMetadata, CompletedTxn,
 from kwire.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot, encode_snapshot
 from kwire.storage.validated import Origin
 
-__all__ = ["BatchMetadata", "CompletedTxn", "ProducerEntry", "ProducerStateManager", "ProducerUpdate"]
-
 
 class ProducerUpdate:
     """What one append makes of the producers in it, until it is written and `apply`ed."""
@@ -140,11 +138,6 @@ class ProducerStateManager:
         unreplicated = self._unreplicated[0][0]
         return unreplicated if ongoing is None else min(ongoing, unreplicated)
 
-    @property
-    def first_undecided_offset(self) -> int | None:
-        """Where the first open transaction begins."""
-        return next(iter(self._ongoing), None)
-
     def last_stable_offset(self, completed: CompletedTxn) -> int:
         """The last stable offset right after this transaction's marker, for the transaction index.
 
@@ -238,30 +231,19 @@ class ProducerStateManager:
         """The offsets (exclusive) of the snapshot files, ascending."""
         return self._snapshots.copy()
 
-    def take_snapshot(self, *, sync: bool = True) -> str | None:
-        """Writes the state as of `end_offset` unless there is a snapshot of it; the file's path if it was written.
+    def take_snapshot(self) -> None:
+        """Writes the state as of `end_offset`, unless there is a snapshot of it.
 
-        Blocks for the disk if `sync`. Without it a crash may leave a file that is torn or absent: loading falls back to
-        the snapshot before it.
+        It waits for no disk: a crash may leave a file that is torn or absent, and loading falls back to the snapshot
+        before it.
         """
         offset = self.end_offset
         if offset <= self._last_snapshot_offset:
-            return None
-        path = self.snapshot_path(offset)
-        data = encode_snapshot(self._entries.values())
-        if sync:
-            self._files.write_atomically(path, data)
-        else:
-            file = self._files.open(path, create=True)
-            try:
-                file.truncate(0)
-                file.pwrite([data], 0)
-            finally:
-                file.close()
+            return
+        self._files.write(self.snapshot_path(offset), encode_snapshot(self._entries.values()))
         if offset not in self._snapshots:
             insort(self._snapshots, offset)
         self._last_snapshot_offset = offset
-        return path
 
     def remove_stray_snapshots(self, segment_base_offsets: Collection[int]) -> None:
         """Deletes the snapshots that belong to no segment; the latest stays if it is above every segment (a clean stop

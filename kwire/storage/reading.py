@@ -130,13 +130,6 @@ def _read_through(part: FileSlice) -> None:
         part.file.pread(min(_WARM_BYTES, end - position), position)
 
 
-async def fetch_bytes(part: FileSlice, executor: Executor) -> bytes:
-    """The slice's bytes: at once where they are in the page cache, else read in a worker thread. Raises OSError."""
-    if part.file.resident(part.position, part.size):
-        return part.read()
-    return await executor.run(part.read)
-
-
 def aborted(log: Log, offset: int, found: LogRead) -> list[AbortedTransaction]:
     """See `Log.aborted`."""
     part = found.slice

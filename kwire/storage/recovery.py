@@ -18,7 +18,7 @@ from kwire.ports.files import FileSystem
 from kwire.protocol import uuids
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.errors import CorruptBatchError
-from kwire.protocol.records.header import BatchHeader
+from kwire.protocol.records.header import NO_LEADER_EPOCH, BatchHeader
 from kwire.storage import checkpoints, layout
 from kwire.storage.batch_walk import verified
 from kwire.storage.checkpoints import CorruptCheckpoint
@@ -30,6 +30,7 @@ from kwire.storage.producer_state import ProducerStateManager
 from kwire.storage.segment import Segment
 from kwire.storage.segment_indexes import SegmentIndexes
 from kwire.storage.segments import Segments
+from kwire.storage.services import DEFAULT_PRODUCER_EXPIRATION_MS
 from kwire.storage.sparse_index import CorruptIndex
 from kwire.storage.swaps import finish_swaps
 from kwire.storage.transaction_index import AbortedTransaction
@@ -52,7 +53,7 @@ class LogTask:
     log_start_offset: int = 0
     high_watermark: int = 0
     now_ms: int = 0
-    producer_expiration_ms: int = 86_400_000
+    producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS
 
 
 @dataclass(slots=True)
@@ -68,6 +69,8 @@ class LoadedLog:
     high_watermark: int
     topic_id: bytes | None
     """None where partition.metadata is missing or cannot be read."""
+    changed: bool
+    """Whether files were made or repaired, of which the disk may know nothing yet."""
 
 
 def load(files: FileSystem, open_files: OpenFiles, task: LogTask) -> LoadedLog:
@@ -89,6 +92,7 @@ class _Loader:
         name = f"{task.topic}-{task.partition}"
         self._producers = ProducerStateManager(files, task.dir, name, task.producer_expiration_ms, names)
         self._epochs = LeaderEpochCache()
+        self._changed = False
 
     def load(self) -> LoadedLog:
         task = self._task
@@ -108,7 +112,10 @@ class _Loader:
         active.begin_appends(active.ready_indexes(may_block=True), end_offset)
         self._epochs.truncate_from_end(end_offset)
         self._epochs.truncate_from_start(task.log_start_offset)
-        replay(self._producers, self._segments, log_start_offset, end_offset, task.now_ms)
+        if self._changed or self._producers.snapshots:
+            replay(self._producers, self._segments, log_start_offset, end_offset, task.now_ms)
+        else:  # a clean stop that leaves no snapshot says that there are no producers, here as with Apache Kafka
+            self._producers.end_offset = end_offset
         for segment in self._segments:
             segment.drop_open()
             segment.open_files = self._shared
@@ -121,6 +128,7 @@ class _Loader:
             end_offset if task.clean else min(task.recovery_point, end_offset),
             min(max(task.high_watermark, log_start_offset), end_offset),
             self._load_topic_id(),
+            self._changed,
         )
 
     # What lies in the folder
@@ -170,6 +178,7 @@ class _Loader:
         )
 
     def _create(self, base_offset: int) -> Segment:
+        self._changed = True
         return Segment.create(
             self._files,
             self._own,
@@ -200,6 +209,7 @@ class _Loader:
 
     def _recover_from(self, offset: int) -> int:
         """Goes through the segments that may hold records at or after `offset`; returns the log's end offset."""
+        self._changed = True
         segments = self._segments.from_offset(offset)
         if not segments:
             return 0
@@ -211,7 +221,7 @@ class _Loader:
         next_offset = start
         for number, segment in enumerate(segments):
             self._producers.end_offset = max(self._producers.end_offset, segment.base_offset)
-            self._producers.take_snapshot(sync=False)
+            self._producers.take_snapshot()
             if not self._follows(segment, next_offset):
                 self._cut(segments[number:], next_offset)
                 break
@@ -245,7 +255,8 @@ class _Loader:
             if header.base_offset < next_offset or header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
                 break
             indexes.add_header(position, header, interval)
-            if header.leader_epoch >= 0 and header.leader_epoch > (self._epochs.latest_epoch or -1):
+            latest = self._epochs.latest_epoch
+            if header.leader_epoch > (NO_LEADER_EPOCH if latest is None else latest):
                 self._epochs.assign(header.leader_epoch, header.base_offset)
             if header.producer_id >= 0:
                 self._take_up(segment, header, batch)

@@ -19,7 +19,8 @@ from kwire.storage.batch_walk import ColdRead, headers
 from kwire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetPosition
 from kwire.storage.open_files import OpenFiles
 from kwire.storage.recent_batches import RecentBatches
-from kwire.storage.segment_indexes import CorruptIndex, SegmentIndexes
+from kwire.storage.segment_indexes import SegmentIndexes
+from kwire.storage.sparse_index import CorruptIndex
 from kwire.storage.time_index import TimeIndex, TimestampOffset
 from kwire.storage.transaction_index import ENTRY_SIZE, AbortedTransaction, decode_transactions
 
@@ -158,7 +159,7 @@ class Segment:
     # Files
 
     def path(self, suffix: str) -> str:
-        return f"{self.dir}/{self.base_offset:020d}{suffix}"
+        return f"{self.dir}/{layout.segment_name(self.base_offset, suffix)}"
 
     @property
     def file(self) -> File:
@@ -182,6 +183,13 @@ class Segment:
         """Lets go of everything open: the segment is closed or removed."""
         self.open_files.forget(self)
         self.drop_open()
+
+    def index_paths(self) -> list[str]:
+        """The paths of the indexes that a segment with records has."""
+        paths = [self.path(layout.OFFSET_INDEX), self.path(layout.TIME_INDEX)]
+        if self.has_transactions:
+            paths.append(self.path(layout.TRANSACTION_INDEX))
+        return paths
 
     def existing_files(self) -> list[str]:
         """The paths of the segment's files that exist."""
@@ -282,14 +290,19 @@ class Segment:
             indexes.persist(self.files, self.path(""))
         self.size = position
 
-    def seal(self, file: File) -> None:
-        """The segment takes no more appends: its indexes are completed and written. `file` is the segment's."""
+    def seal(self) -> None:
+        """The segment takes no more appends: its indexes are completed and written, unless it is empty.
+
+        For any thread, while nobody else uses the segment.
+        """
         assert self.indexes is not None
         self.recent = None
-        self.indexes.end()
-        self.persist_indexes()
-        if file.size() > self.size:
-            file.truncate(self.size)
+        if self.size:
+            self.indexes.end()
+            self.persist_indexes()
+        path = self.path(layout.LOG)
+        if self.files.file_size(path) > self.size:  # preallocated
+            self.files.open(path).truncate(self.size)
 
     # Reading
 

@@ -7,7 +7,7 @@ from kwire.protocol.records.header import BatchHeader
 from kwire.storage import layout
 from kwire.storage.batch_walk import SCAN_WINDOW, headers
 from kwire.storage.offset_index import OffsetIndex
-from kwire.storage.sparse_index import WRITE_BEHIND_ENTRIES, CorruptIndex
+from kwire.storage.sparse_index import WRITE_BEHIND_ENTRIES
 from kwire.storage.time_index import TimeIndex, TimestampOffset
 
 
@@ -93,6 +93,3 @@ class SegmentIndexes:
         """Brings the files up to date."""
         self.offsets.persist(files, prefix + layout.OFFSET_INDEX)
         self.times.persist(files, prefix + layout.TIME_INDEX)
-
-
-__all__ = ["CorruptIndex", "SegmentIndexes"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kwire.ports.clock import Clock
 from kwire.ports.executor import Executor
@@ -23,11 +23,18 @@ class StorageServices:
     clock: Clock
     randomness: Randomness
     chores: Chores
-    open_files: OpenFiles = field(default_factory=OpenFiles)
-    producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS
+    open_files: OpenFiles
+    producer_expiration_ms: int
     """producer.id.expiration.ms"""
 
     @classmethod
-    def of(cls, files: FileSystem, executor: Executor, clock: Clock, randomness: Randomness) -> StorageServices:
-        """Services with everything else at its default."""
-        return cls(files, executor, clock, randomness, Chores(executor, clock))
+    def of(
+        cls,
+        files: FileSystem,
+        executor: Executor,
+        clock: Clock,
+        randomness: Randomness,
+        producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS,
+    ) -> StorageServices:
+        """Services on these ports."""
+        return cls(files, executor, clock, randomness, Chores(executor, clock), OpenFiles(), producer_expiration_ms)

@@ -7,6 +7,7 @@ segment that was not flushed.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
 from itertools import islice
 from operator import lt
@@ -27,7 +28,7 @@ def ascends(column: array[int]) -> bool:
     return all(map(lt, column, islice(column, 1, None)))
 
 
-class SparseIndex:
+class SparseIndex(ABC):
     """The part of an index that keeps its file in step; the subclass owns the columns."""
 
     __slots__ = ("_on_disk", "_shrunk", "base_offset")
@@ -39,12 +40,12 @@ class SparseIndex:
         self._on_disk = 0
         self._shrunk = False
 
-    def __len__(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def __len__(self) -> int: ...
 
+    @abstractmethod
     def encode(self, first: int = 0) -> bytes:
         """The entries from number `first` on, in the file's format."""
-        raise NotImplementedError
 
     @property
     def unwritten(self) -> int:
@@ -62,6 +63,8 @@ class SparseIndex:
 
     def persist(self, files: FileSystem, path: str) -> None:
         """Brings the file (created if missing) up to date."""
+        if self.settled:
+            return
         file = files.open(path, create=True)
         try:
             if self._shrunk:

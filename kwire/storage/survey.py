@@ -20,9 +20,7 @@ class Survey:
     """What was found. The checkpoints are of all partitions of the dir."""
 
     clean: bool
-    """Whether the dir was left by a clean stop, or is new."""
-    broker_epoch: int
-    """That of the clean stop; -1 where unknown."""
+    """Whether the dir was left by a clean stop."""
     partitions: list[TopicPartition] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     """Folders of partitions that were deleted, and are to be removed."""
@@ -52,10 +50,8 @@ def survey(log_dir: LogDir, cluster_id: str, node_id: int, new_id: Callable[[], 
 
     For a worker thread. Raises OSError, LogDirError.
     """
-    new = not log_dir.read_identity()
     log_dir.identify(cluster_id, node_id, new_id)
-    epoch = log_dir.take_clean_shutdown()
-    found = Survey(new or epoch is not None, -1 if epoch is None else epoch)
+    found = Survey(log_dir.take_clean_shutdown())
     for name in log_dir.files.list(log_dir.path):
         parsed = layout.parse_partition_dir(name)
         if parsed is None or name == layout.CLUSTER_METADATA_DIR:

@@ -83,8 +83,8 @@ class TimeIndex(SparseIndex):
                 return
         elif timestamp < 0:
             return
+        self._offsets.append(offset - self.base_offset)  # first: as in the offset index
         self._timestamps.append(timestamp)
-        self._offsets.append(offset - self.base_offset)
 
     def floor(self, timestamp: int) -> TimestampOffset:
         """The last entry not newer than `timestamp`: a newer record has a greater offset than the entry."""

@@ -52,12 +52,11 @@ def _load_each(segments: list[Segment]) -> list[TimestampOffset | None]:
 
 async def offset_for_timestamp(log: Log, timestamp: int) -> FoundOffset | None:
     """See `Log.offset_for_timestamp`."""
-    start_offset = log.log_start_offset
-    segments = log.segments.from_offset(start_offset)
+    segments = log.segments.from_offset(log.log_start_offset)
     newest = await load_newest(log, segments)
     for segment, latest in zip(segments, newest, strict=True):
         if latest.timestamp >= timestamp:
-            found = await _search(log, segment, _first_not_older, timestamp, start_offset)
+            found = await _search(log, segment, _first_not_older, timestamp, log.log_start_offset)
             if found is not None:
                 return found
     return None
@@ -65,11 +64,14 @@ async def offset_for_timestamp(log: Log, timestamp: int) -> FoundOffset | None:
 
 async def max_timestamp_offset(log: Log) -> FoundOffset | None:
     """See `Log.max_timestamp_offset`."""
-    segments = log.segments.from_offset(log.log_start_offset)
-    newest = await load_newest(log, segments)
-    latest = max(newest, key=lambda candidate: candidate.timestamp)
-    segment = segments[newest.index(latest)]
-    return await _search(log, segment, _first_of_time, latest.timestamp, latest.offset)
+    while True:
+        segments = log.segments.from_offset(log.log_start_offset)
+        newest = await load_newest(log, segments)
+        latest = max(newest, key=lambda candidate: candidate.timestamp)
+        segment = segments[newest.index(latest)]
+        found = await _search(log, segment, _first_of_time, latest.timestamp, latest.offset)
+        if found is not None or segment in log.segments:
+            return found
 
 
 _Search = Callable[[Segment, File, int, int, int], FoundOffset | None]
@@ -77,7 +79,10 @@ _Search = Callable[[Segment, File, int, int, int], FoundOffset | None]
 
 
 async def _search(log: Log, segment: Segment, search: _Search, timestamp: int, offset: int) -> FoundOffset | None:
+    """What the search finds; None too where the segment was removed since it was picked."""
     log.check_usable()
+    if segment not in log.segments:
+        return None
     try:
         return await log.services.executor.run(search, segment, segment.file, segment.size, timestamp, offset)
     except OSError as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kwire.storage import layout
+from kwire.storage import layout, rolling
 from kwire.storage.producer_replay import replay
 from kwire.storage.segment import Segment
 
@@ -52,7 +52,7 @@ def truncate_fully_and_start_at(log: Log, offset: int, log_start_offset: int | N
         old = list(log.segments)
         remove_files(log, old)
         log.segments.remove(old)
-        log.segments.add(log.new_segment(offset))
+        log.segments.add(rolling.new_segment(log, offset))
     except OSError as error:
         raise log.failed("truncation", error) from error
     _end_at(log, offset)

@@ -1,7 +1,7 @@
 """What a LogManager does at intervals: retention, flushes, checkpoints, forgetting idle producers.
 
     retention                       log.retention.check.interval.ms
-    flush.ms of a topic             whenever one of its logs is due, at least log.flush.scheduler.interval.ms apart
+    flush.ms of a topic             looked for every log.flush.scheduler.interval.ms, or every second
     recovery points                 log.flush.offset.checkpoint.interval.ms
     log start offsets               log.flush.start.offset.checkpoint.interval.ms
     high watermarks                 replica.high.watermark.checkpoint.interval.ms
@@ -31,7 +31,10 @@ logger = logging.getLogger(__name__)
 
 _NEVER = 2**63 - 1
 _FLUSH_LOOK_MS = 1000
-"""How often it is looked whether a topic has a flush.ms, and at most between two looks at logs that have one."""
+"""The longest between two looks at the logs for those that are due by flush.ms."""
+
+_FLUSH_PAUSE_MS = 10
+"""The shortest, whatever flush.ms is: a look at thousands of logs takes about a millisecond."""
 
 
 class Upkeep:
@@ -68,7 +71,8 @@ class Upkeep:
     async def delete_old_segments(self) -> None:
         now_ms = self._manager.services.clock.wall_ms()
         for log in list(self._manager.logs.values()):
-            await self._tolerantly(log, log.delete_old_segments(now_ms))
+            await trio.lowlevel.checkpoint()
+            await self._tolerantly(log, log.delete_old_segments, now_ms)
 
     async def remove_expired_producers(self) -> None:
         now_ms = self._manager.services.clock.wall_ms()
@@ -81,27 +85,28 @@ class Upkeep:
         scheduled_ms = self._manager.config["log.flush.scheduler.interval.ms"]
         while True:
             shortest = min((log.config.flush_ms for log in self._manager.logs.values()), default=_NEVER)
-            await trio.sleep(min(shortest, scheduled_ms, _FLUSH_LOOK_MS) / 1000)
+            await trio.sleep(max(min(shortest, scheduled_ms, _FLUSH_LOOK_MS), _FLUSH_PAUSE_MS) / 1000)
             await self.flush_due()
 
     async def flush_due(self) -> None:
         """Flushes the logs whose last flush was flush.ms ago or longer."""
-        now_ms = self._manager.services.clock.wall_ms()
+        now = self._manager.services.clock.monotonic()
         for log in list(self._manager.logs.values()):
-            if log.unflushed and now_ms - log.last_flush_ms >= log.config.flush_ms:
-                await self._tolerantly(log, log.flush())
+            if log.unflushed and (now - log.last_flush) * 1000 >= log.config.flush_ms:
+                await self._tolerantly(log, log.flush)
 
-    async def _tolerantly(self, log: Log, work: Awaitable[object]) -> None:
+    async def _tolerantly(self, log: Log, work: Callable[..., Awaitable[object]], *arguments: object) -> None:
+        """Does what a failure of one log must not keep from the others.
+
+        Of a log dir that failed its own line tells, and of a log that was deleted meanwhile there is nothing to tell.
+        """
         try:
-            await work
+            await work(*arguments)
         except KafkaError as error:
-            logger.warning("%s: %s", log.name, error)
+            if log.log_dir.online and not log.deleted:
+                logger.warning("%s: %s", log.name, error)
 
     # Checkpoints
-
-    async def checkpoint(self) -> None:
-        for log_dir in self._manager.online_dirs:
-            await self.checkpoint_dir(log_dir)
 
     async def checkpoint_dir(self, log_dir: LogDir) -> None:
         """Writes all three checkpoints of a dir."""

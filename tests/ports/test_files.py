@@ -112,6 +112,16 @@ def test_an_atomic_write_leaves_no_temporary(place):
     files.sync_dir(root)
 
 
+def test_a_write_in_place_replaces_the_whole_content(place):
+    files, root = place
+    files.write(f"{root}/c", b"long and longer")
+    files.write(f"{root}/c", b"short")
+    assert files.read(f"{root}/c") == b"short"
+    assert files.list(root) == ["c"]
+    with pytest.raises(FileNotFoundError):
+        files.write(f"{root}/missing/c", b"")
+
+
 def test_a_lock_has_one_holder(place):
     files, root = place
     lock = files.lock(f"{root}/.lock")

@@ -33,14 +33,20 @@ class ManualClock:
 
     def __init__(self) -> None:
         self.now = T0
+        self._passed = 0
 
     def wall_ms(self) -> int:
         return self.now
 
     def monotonic(self) -> float:
-        return self.now / 1000
+        return self._passed / 1000
 
     def advance(self, ms: int) -> None:
+        self.now += ms
+        self._passed += ms
+
+    def set(self, ms: int) -> None:
+        """What an administrator does to the time of day: `ms` from what it is."""
         self.now += ms
 
 

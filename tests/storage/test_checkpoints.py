@@ -47,7 +47,6 @@ def test_garbage_is_refused_in_one_way(data):
     ):
         with contextlib.suppress(CorruptCheckpoint):
             decode(data)
-    assert isinstance(checkpoints.decode_clean_shutdown(data), int)
 
 
 @pytest.mark.parametrize(
@@ -58,13 +57,11 @@ def test_torn_offset_checkpoints(data):
         checkpoints.decode_offsets(data)
 
 
-def test_partition_metadata_and_clean_shutdown_come_back():
+def test_partition_metadata_comes_back():
     text = "7d8X9wEhQ0iNjRJ6QKIW2A"
     assert checkpoints.decode_partition_metadata(checkpoints.encode_partition_metadata(text)) == text
     with pytest.raises(CorruptCheckpoint):
         checkpoints.decode_partition_metadata(b"")
-    assert checkpoints.decode_clean_shutdown(checkpoints.encode_clean_shutdown(12)) == 12
-    assert checkpoints.decode_clean_shutdown(b"") == -1
 
 
 def test_meta_properties_as_java_writes_them():

@@ -9,7 +9,9 @@ def test_segment_names():
     assert layout.parse_segment_name("00000000000000000042.log.deleted") == (42, ".log.deleted")
 
 
-@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "partition.metadata", "0x1.log", "", ".log", "٣.log"])
+@pytest.mark.parametrize(
+    "name", ["leader-epoch-checkpoint", "partition.metadata", "1.log", "", ".log", "0" * 21 + ".log", "٣" * 20 + ".log"]
+)
 def test_other_names_are_no_segments(name):
     assert layout.parse_segment_name(name) is None
 

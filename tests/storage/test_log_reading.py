@@ -2,7 +2,6 @@ import pytest
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.header import iter_batches
-from kwire.storage.reading import fetch_bytes
 
 from .support import T0, Place, append, end_transaction, idempotent, placed, read_all
 
@@ -101,12 +100,6 @@ async def test_every_read_is_the_same_from_a_cold_log():
         assert found[:3] == known[:3]
         assert offsets(found) == offsets(known)
         assert offsets(found)[:1] in ([], [offset // 2 * 2])
-
-
-async def test_bytes_of_a_slice():
-    log = await log_of()
-    part = log.read(4, 100).slice
-    assert await fetch_bytes(part, log.services.executor) == part.read()
 
 
 async def test_high_watermark_and_log_start_stay_in_order():
@@ -229,3 +222,27 @@ async def test_a_segment_removed_while_its_index_is_loaded():
     assert gone.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert again.log_dir.online
     assert all(int(name[:20]) >= again.segments.first.base_offset for name in place.names() if name[0] == "0")
+
+
+@pytest.mark.parametrize("look_up", ["a time", "the newest"])
+async def test_segments_removed_while_a_time_is_looked_up(look_up):
+    log = await log_of(20, segment_bytes=300)
+    await log.close()
+    place = Place(log.services.files, segment_bytes=300, file_delete_delay_ms=0)
+    again = place.open(high_watermark=40)
+    run = place.services.executor.run
+
+    async def remove_meanwhile(function, *arguments):
+        place.services.executor.run = run
+        result = await run(function, *arguments)
+        again.advance_log_start(30)
+        await again.delete_old_segments(T0 if look_up == "a time" else T0 + again.config.retention_ms + 1000)
+        await place.services.chores.finish_due()
+        return result
+
+    place.services.executor.run = remove_meanwhile
+    if look_up == "a time":
+        assert await again.offset_for_timestamp(0) == (T0 + 150, 30, 0)
+    else:
+        assert await again.max_timestamp_offset() is None
+    assert again.log_dir.online

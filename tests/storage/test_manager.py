@@ -1,68 +1,18 @@
-import errno
+"""All logs of a broker over starts, stops and kills, and what is done with them at intervals."""
 
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from kwire.config.topic import LogConfig
-from kwire.ports.memory_files import MemoryFileSystem
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage import layout
-from kwire.storage.log_dir import LogDirError
 
-from .support import CLUSTER, ROOT, T0, TOPIC_ID, ManualClock, append, config, idempotent, manager, placed, read_all
-
-OTHER_ID = bytes(range(1, 17))
+from .house import NOT_CLEAN, OTHER_ID, House, broken
+from .support import ROOT, T0, TOPIC_ID, append, config, idempotent, placed, read_all
 
 
-class House:
-    """A broker's log dirs over several runs of its manager."""
-
-    def __init__(self, dirs=(ROOT,), **keys):
-        self.clock = ManualClock()
-        self.files = MemoryFileSystem(self.clock)
-        self.dirs = dirs
-        self.keys = keys
-        self.topics = {}
-
-    async def start(self, cluster=CLUSTER, node=1):
-        managed = manager(self.files, self.clock, self.dirs, **self.keys)
-        await managed.lock()
-        await managed.load(cluster, node, lambda topic: self.topics.get(topic, LogConfig()))
-        return managed
-
-    async def stop(self, managed, epoch=7):
-        await managed.close(epoch)
-        managed.unlock()
-
-    def kill(self):
-        self.files.kill_holder()
-
-
-async def test_a_new_dir():
-    house = House()
-    managed = manager(house.files, house.clock)
-    assert await managed.lock() is None
-    await managed.load(CLUSTER, 3, lambda topic: LogConfig())
-    assert managed.clean_start
-    assert managed.logs == {}
-    properties = house.files.read(f"{ROOT}/{layout.META_PROPERTIES}").decode().split()
-    assert properties[1:] == [
-        f"cluster.id={CLUSTER}",
-        f"directory.id={uuids.to_text(managed.dirs[0].id)}",
-        "node.id=3",
-        "version=1",
-    ]
-    again = house.files.read(f"{ROOT}/{layout.META_PROPERTIES}")
-    managed.unlock()
-    managed = manager(house.files, house.clock)
-    assert await managed.lock() == CLUSTER
-    await managed.load(CLUSTER, 3, lambda topic: LogConfig())
-    assert house.files.read(f"{ROOT}/{layout.META_PROPERTIES}") == again
-
-
-async def test_logs_come_back_after_a_clean_stop():
+async def test_logs_come_back_after_a_clean_stop(caplog):
     house = House()
     managed = await house.start()
     log = await managed.get_or_create("t", 0, TOPIC_ID, config())
@@ -77,23 +27,24 @@ async def test_logs_come_back_after_a_clean_stop():
     assert house.files.read(f"{ROOT}/{layout.LOG_START_OFFSETS}") == b"0\n1\nt 0 1\n"
     managed = await house.start()
     assert not house.files.exists(f"{ROOT}/{layout.CLEAN_SHUTDOWN}")
-    assert (managed.clean_start, managed.previous_broker_epoch) == (True, 42)
+    assert NOT_CLEAN not in caplog.text
     log = managed.get("t", 0)
     assert (log.log_start_offset, log.high_watermark, log.log_end_offset, log.topic_id) == (1, 3, 3, TOPIC_ID)
     assert read_all(log) == [(1, "b"), (2, "c")]
 
 
-async def test_logs_come_back_after_a_kill():
+async def test_logs_come_back_after_a_kill(caplog):
     house = House()
     managed = await house.start()
     log = await managed.get_or_create("t", 0, TOPIC_ID, config())
     await append(log, "a", "b", "c")
     house.kill()
     managed = await house.start()
-    assert (managed.clean_start, managed.previous_broker_epoch) == (False, -1)
+    assert caplog.text.count(NOT_CLEAN) == 1
     assert read_all(managed.get("t", 0)) == [(0, "a"), (1, "b"), (2, "c")]
     house.kill()  # before anything was written: the marker is gone already
-    assert not (await house.start()).clean_start
+    await house.start()
+    assert caplog.text.count(NOT_CLEAN) == 2
 
 
 async def test_many_logs_are_loaded():
@@ -108,7 +59,7 @@ async def test_many_logs_are_loaded():
 
 
 @pytest.mark.parametrize("count", [3, 40])
-async def test_a_power_cut_after_a_clean_stop_costs_nothing(count):
+async def test_a_power_cut_after_a_clean_stop_costs_nothing(count, caplog):
     house = House()
     managed = await house.start()
     for partition in range(count):
@@ -117,11 +68,12 @@ async def test_a_power_cut_after_a_clean_stop_costs_nothing(count):
     await house.stop(managed)
     house.files.lose_power()
     managed = await house.start()
-    assert managed.clean_start
+    assert NOT_CLEAN not in caplog.text
     for partition in range(count):
         log = managed.get("t", partition)
         assert read_all(log) == [(0, str(partition))]
         assert log.epochs.entries() == [(4, 0)]
+        assert house.files.read(log.producer_state.snapshot_path(1))
         assert 7 in log.producer_state.entries
 
 
@@ -132,73 +84,6 @@ async def test_the_topics_config_is_used():
     await house.stop(managed)
     house.topics["t"] = config(segment_bytes=12345)
     assert (await house.start()).get("t", 0).config.segment_bytes == 12345
-
-
-async def test_a_second_broker_is_refused():
-    house = House()
-    managed = await house.start()
-    with pytest.raises(LogDirError, match=f"{ROOT} is in use by another broker"):
-        await manager(house.files, house.clock).lock()
-    await house.stop(managed)
-    await house.start()
-
-
-@pytest.mark.parametrize(
-    ("cluster", "node", "message"),
-    [("AAAAAAAAAAAAAAAAAAAAAA", 1, "cluster.id=7d8X9wEhQ0iNjRJ6QKIW2A, but"), (CLUSTER, 2, "node.id=1, but")],
-)
-async def test_a_dir_of_another_broker_is_refused(cluster, node, message):
-    house = House()
-    await house.stop(await house.start())
-    with pytest.raises(LogDirError, match=message):
-        await house.start(cluster, node)
-
-
-@pytest.mark.parametrize("content", [b"version=2\n", b"\xff\xfe", b"version=1\ndirectory.id=x\n"])
-async def test_meta_properties_that_are_not_understood(content):
-    house = House()
-    house.files.make_dirs(ROOT)
-    house.files.write_atomically(f"{ROOT}/{layout.META_PROPERTIES}", content)
-    with pytest.raises(LogDirError, match=layout.META_PROPERTIES):
-        await house.start()
-
-
-async def test_dirs_of_two_clusters_are_refused():
-    house = House(["/a", "/b"])
-    house.dirs = ["/a"]
-    await house.stop(await house.start())
-    house.dirs = ["/b"]
-    await house.stop(await house.start("AAAAAAAAAAAAAAAAAAAAAA"))
-    house.dirs = ["/a", "/b"]
-    with pytest.raises(LogDirError, match="different clusters"):
-        await house.start()
-
-
-async def test_a_partition_in_two_dirs_is_refused():
-    house = House(["/a"])
-    managed = await house.start()
-    await managed.get_or_create("t", 0, TOPIC_ID, config())
-    await house.stop(managed)
-    house.dirs = ["/b"]
-    managed = await house.start()
-    await managed.get_or_create("t", 0, TOPIC_ID, config())
-    await house.stop(managed)
-    house.dirs = ["/a", "/b"]
-    with pytest.raises(LogDirError, match="t-0 is in two log dirs, /a and /b"):
-        await house.start()
-
-
-async def test_partitions_are_placed_on_the_dir_with_the_fewest():
-    house = House(["/a", "/b"])
-    managed = await house.start()
-    for partition in range(4):
-        await managed.get_or_create("t", partition, TOPIC_ID, config())
-    assert [len(managed.logs_in(log_dir)) for log_dir in managed.dirs] == [2, 2]
-    for partition in range(4, 7):
-        await managed.get_or_create("t", partition, TOPIC_ID, config(), directory=managed.dirs[1].id)
-    assert [len(managed.logs_in(log_dir)) for log_dir in managed.dirs] == [2, 5]
-    await managed.get_or_create("t", 7, TOPIC_ID, config())
-    assert managed.get("t", 7).dir == "/a/t-7"
 
 
 async def test_a_log_is_made_once():
@@ -235,7 +120,7 @@ async def test_a_deleted_partition_goes_later_and_its_name_begins_anew():
     await append(log, "a", "b")
     log.high_watermark = 2
     log.advance_log_start(1)
-    await managed.checkpoint()
+    await managed._upkeep.checkpoint_dir(managed.dirs[0])
     waiting = log.read(1, 1000).slice
     assert await managed.delete([("t", 0)])
     assert not await managed.delete([("t", 0)])
@@ -265,7 +150,7 @@ async def test_what_was_under_way_for_a_deleted_partition_does_not_touch_its_suc
     again = await managed.get_or_create("t", 0, OTHER_ID, config())
     await managed.services.chores.finish_due()
     assert again.epochs.entries() == []
-    assert not house.files.exists(f"{again.dir}/{layout.LEADER_EPOCHS}")
+    assert house.files.read(f"{again.dir}/{layout.LEADER_EPOCHS}") == b""
 
 
 async def test_a_partition_deleted_before_a_stop_is_removed_after_it():
@@ -291,75 +176,6 @@ async def test_a_stray_partition_is_set_aside_and_stays():
     managed = await house.start()
     assert managed.logs == {}
     assert [name for name in house.files.list(ROOT) if name.endswith(layout.STRAY_DIR)]
-
-
-def broken(path):
-    def fault(operation, where, size):
-        if where.startswith(path):
-            raise OSError(errno.EIO, "Input/output error", where)
-
-    return fault
-
-
-async def test_a_dir_that_fails_goes_offline_and_the_others_go_on():
-    house = House(["/a", "/b"])
-    managed = await house.start()
-    gone = []
-    managed.on_offline = lambda log_dir, logs: gone.append((log_dir.path, [log.name for log in logs]))
-    first = await managed.get_or_create("t", 0, TOPIC_ID, config())
-    second = await managed.get_or_create("t", 1, TOPIC_ID, config())
-    await append(first, "a")
-    house.files.fault = broken("/a")
-    with pytest.raises(KafkaError) as failed:
-        await append(first, "b")
-    assert failed.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert gone == [("/a", ["t-0"])]
-    assert managed.get("t", 0) is None
-    assert "Input/output error" in managed.dirs[0].offline_reason
-    assert await append(second, "b") == 0
-    with pytest.raises(KafkaError) as unknown:
-        await managed.get_or_create("t", 2, TOPIC_ID, config())
-    assert unknown.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert (await managed.get_or_create("t", 2, TOPIC_ID, config(), is_new=True)).dir == "/b/t-2"
-    await managed.close(1)
-    managed.unlock()
-    house.files.fault = None
-    assert not house.files.exists(f"/a/{layout.CLEAN_SHUTDOWN}")
-    assert house.files.exists(f"/b/{layout.CLEAN_SHUTDOWN}")
-    managed = await house.start()
-    assert not managed.clean_start
-    assert read_all(managed.get("t", 0)) == [(0, "a")]
-
-
-async def test_a_dir_that_cannot_be_used_at_the_start_is_offline():
-    house = House(["/a", "/b"])
-    house.files.fault = broken("/a")
-    managed = await house.start()
-    assert [log_dir.online for log_dir in managed.dirs] == [False, True]
-    house.dirs = ["/a"]
-    with pytest.raises(LogDirError, match=r"none of the log dirs can be used: .*Input/output error"):
-        await house.start()
-
-
-async def test_creation_on_a_failing_dir():
-    house = House()
-    managed = await house.start()
-    house.files.fault = broken(f"{ROOT}/t-0")
-    with pytest.raises(KafkaError) as failed:
-        await managed.get_or_create("t", 0, TOPIC_ID, config())
-    assert failed.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-    with pytest.raises(KafkaError):
-        await managed.get_or_create("t", 1, TOPIC_ID, config(), is_new=True)
-
-
-async def test_a_controllers_own_log_and_strange_names_are_left_alone():
-    house = House()
-    for name in (layout.CLUSTER_METADATA_DIR, "lost+found", "notes-x"):
-        house.files.make_dirs(f"{ROOT}/{name}")
-    managed = await house.start()
-    assert managed.logs == {}
-    await house.stop(managed)
-    assert {layout.CLUSTER_METADATA_DIR, "lost+found", "notes-x"} <= set(house.files.list(ROOT))
 
 
 async def test_torn_checkpoints_cost_a_longer_recovery_only():
@@ -433,29 +249,6 @@ async def test_idle_producers_are_forgotten():
     assert log.producer_state.entries == {}
 
 
-async def test_a_chore_that_fails_takes_its_dir_offline():
-    house = House()
-    managed = await house.start()
-    chores = managed.services.chores
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(chores.run)
-        done = []
-        chores.later(0, managed.dirs[0], lambda: done.append("work"), lambda: done.append("done"))
-        await wait_all_tasks_blocked()
-        assert done == ["work", "done"]
-
-        def failing():
-            raise OSError(errno.EIO, "Input/output error")
-
-        chores.later(0, managed.dirs[0], failing)
-        await wait_all_tasks_blocked()
-        assert not managed.dirs[0].online
-        chores.later(0, managed.dirs[0], lambda: done.append("too late"))
-        await wait_all_tasks_blocked()
-        assert done == ["work", "done"]
-        nursery.cancel_scope.cancel()
-
-
 async def test_who_still_has_a_deleted_log_does_no_harm():
     house = House()
     managed = await house.start()
@@ -483,3 +276,145 @@ async def test_who_still_has_a_deleted_log_does_no_harm():
             await use()
         assert refused.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert managed.dirs[0].online
+
+
+async def test_checkpoints_forget_a_partition_before_its_folder_goes():
+    """Otherwise a crash in between would leave a new log of that name with the old one's start, beyond its end."""
+    house = House()
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config())
+    await append(log, *"abcdef")
+    log.high_watermark = 6
+    log.advance_log_start(5)
+    await managed._upkeep.checkpoint_dir(managed.dirs[0])
+    said = []
+    house.files.fault = lambda operation, path, size: (
+        said.append(house.files.read(f"{ROOT}/{layout.LOG_START_OFFSETS}")) if operation == "rename" else None
+    )
+    await managed.delete([("t", 0)])
+    assert said == [b"0\n0\n"]
+
+
+async def test_a_dir_that_fails_amid_a_deletion_does_not_keep_the_others_files():
+    house = House(["/a", "/b"])
+    managed = await house.start()
+    for partition in (0, 1):
+        await managed.get_or_create("t", partition, TOPIC_ID, config(file_delete_delay_ms=0))
+    house.files.fault = broken("/a", "rename")
+    with pytest.raises(KafkaError) as failed:
+        await managed.delete([("t", 0), ("t", 1)])
+    assert failed.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    await managed.services.chores.finish_due()
+    assert not any(name.startswith("t-1") for name in house.files.list("/b"))
+
+
+async def test_a_log_without_producers_needs_no_snapshot_and_no_look_at_its_records():
+    house = House()
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config())
+    for _ in range(50):
+        await append(log, "x" * 1000)
+    await house.stop(managed)
+    assert not any(name.endswith(layout.SNAPSHOT) for name in house.files.list(f"{ROOT}/t-0"))
+    read = []
+    house.files.fault = lambda operation, path, size: (
+        read.append(size) if operation == "read" and path.endswith(layout.LOG) else None
+    )
+    managed = await house.start()
+    assert sum(read) < 20_000
+    house.files.fault = None
+    log = managed.get("t", 0)
+    await log.append_as_leader(idempotent(["p"], 0), 0)
+    await house.stop(managed)
+    log = (await house.start()).get("t", 0)
+    assert log.producer_state.entries[7].last_sequence == 0
+
+
+async def test_a_snapshot_without_producers_replaces_one_that_had_some():
+    house = House(producer_id_expiration_ms="1000")
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config())
+    await log.append_as_leader(idempotent(["p"], 0), 0)
+    await house.stop(managed)
+    managed = await house.start()
+    await append(managed.get("t", 0), "x")
+    house.clock.advance(1000)
+    managed.get("t", 0).producer_state.remove_expired(house.clock.now)
+    await house.stop(managed)
+    house.clock.set(-1000)
+    assert (await house.start()).get("t", 0).producer_state.entries == {}
+
+
+async def test_what_was_not_touched_is_not_written_by_a_stop():
+    house = House()
+    managed = await house.start()
+    for partition in range(40):
+        log = await managed.get_or_create("t", partition, TOPIC_ID, config())
+        if partition % 2:
+            await append(log, "a")
+    await house.stop(managed)
+    managed = await house.start()
+    written = []
+    house.files.fault = lambda operation, path, size: (
+        written.append((operation, path)) if operation in ("write", "truncate", "open") else None
+    )
+    await house.stop(managed)
+    assert {path for _, path in written} == {f"{ROOT}/{layout.CLEAN_SHUTDOWN}"}
+
+
+async def test_a_clean_stop_of_empty_logs_makes_no_files():
+    house = House()
+    managed = await house.start()
+    for partition in range(40):
+        log = await managed.get_or_create("t", partition, TOPIC_ID, config())
+        log.epochs.assign(3, 0)  # as its leader does
+    await house.stop(managed)
+    assert house.files.list(f"{ROOT}/t-9") == [
+        layout.segment_name(0, layout.LOG),
+        layout.LEADER_EPOCHS,
+        layout.PARTITION_METADATA,
+    ]
+    assert house.files.read(f"{ROOT}/t-9/{layout.LEADER_EPOCHS}") == b""
+    log = (await house.start()).get("t", 9)
+    assert await append(log, "a", epoch=4) == 0
+
+
+async def test_flush_ms_of_zero_does_not_keep_the_event_loop_busy(autojump_clock):
+    house = House()
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config(flush_ms=0))
+    looks = []
+    flush_due = managed._upkeep.flush_due
+    managed._upkeep.flush_due = lambda: looks.append(1) or flush_due()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(managed.run)
+        await append(log, "a")
+        await trio.sleep(1)
+        nursery.cancel_scope.cancel()
+    assert log.unflushed == 0
+    assert 1 < len(looks) <= 100
+
+
+async def test_flush_ms_does_not_mind_the_clock_being_set_back():
+    house = House()
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config(flush_ms=300))
+    await append(log, "a")
+    house.clock.advance(300)
+    house.clock.set(-86_400_000)
+    await managed._upkeep.flush_due()
+    assert log.unflushed == 0
+
+
+async def test_upkeep_says_once_that_a_dir_failed(caplog):
+    house = House()
+    managed = await house.start()
+    for partition in range(30):
+        log = await managed.get_or_create("t", partition, TOPIC_ID, config(retention_ms=1))
+        await append(log, "a")
+        log.high_watermark = 1
+    house.clock.advance(1000)
+    house.files.fault = broken(ROOT, "rename")
+    await managed._upkeep.delete_old_segments()
+    assert not managed.dirs[0].online
+    assert len(caplog.records) == 1

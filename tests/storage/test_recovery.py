@@ -63,7 +63,7 @@ async def test_after_a_kill_everything_is_built_anew():
     await log.append_as_leader(idempotent(["a"], 0, transactional=True), 2)
     await end_transaction(log, commit=False, epoch=2)
     await log.append_as_leader(idempotent(["b"], 1), 2)
-    log.segments.active.seal(log.segments.active.file)
+    log.segments.active.seal()
     expected = contents(place, ".index", ".timeindex", ".txnindex")
     for name in expected:
         place.memory.remove(f"{DIR}/{name}")
@@ -188,7 +188,7 @@ async def test_a_wrong_snapshot_is_replaced_by_a_replay():
     damage(place, layout.segment_name(2, ".snapshot"), lambda data: data[:-1])
     assert place.open().producer_state.entries[7].last_sequence == 1
     for offset in (1, 2):
-        place.memory.remove(f"{DIR}/{layout.segment_name(offset, '.snapshot')}")
+        damage(place, layout.segment_name(offset, ".snapshot"), lambda data: data[:-1])
     assert place.open().producer_state.entries[7].last_sequence == 1
 
 

@@ -58,7 +58,7 @@ def test_find_is_the_first_batch_that_ends_at_or_after(plan, reopen, interval):
         appended.append((last, position, size))
         offset, position = last + 1, position + size
     if reopen:
-        segment.seal(segment.file)
+        segment.seal()
         segment = reopened(segment)
     for target in range(BASE, offset + 2):
         expected = next(((at, size) for last, at, size in appended if last >= target), None)
@@ -101,7 +101,7 @@ def filled(padding=200, interval=150):
     segment = new_segment(interval=interval)
     for i in range(20):
         append(segment, BASE + 2 * i, padding=padding, timestamp=T0 + i)
-    segment.seal(segment.file)
+    segment.seal()
     return segment
 
 
@@ -225,7 +225,7 @@ def test_a_preallocated_file_is_cut_when_sealed():
     segment = Segment.create(files, OpenFiles(), "/d", BASE, created_ms=T0, index_interval=0, preallocate=5000)
     append(segment, BASE)
     assert files.file_size(segment.path(layout.LOG)) == 5000
-    segment.seal(segment.file)
+    segment.seal()
     assert files.file_size(segment.path(layout.LOG)) == segment.size
 
 

@@ -1,0 +1,65 @@
+"""When a log begins a new segment: size, index, age (segment.bytes, segment.index.bytes, segment.ms)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.storage import flushing
+from kwire.storage.segment import Segment
+
+if TYPE_CHECKING:
+    from kwire.storage.log import Log
+
+
+def segment_for(log: Log, size: int, first_offset: int, last_offset: int, newest_timestamp: int) -> Segment:
+    """The segment that takes an append of `size` bytes: the active one, or a new one where that is full or due.
+
+    Raises OSError.
+    """
+    active = log.segments.active
+    config = log.config
+    if active.has_room(size, last_offset, config.segment_bytes, config.segment_index_bytes):
+        if not active.size:
+            return active
+        waited = active.waited_to_roll(log.services.clock, newest_timestamp)
+        if waited <= config.segment_ms - active.roll_jitter_ms:
+            return active
+    elif not active.size and first_offset == active.base_offset:
+        return active
+    return roll(log, first_offset)
+
+
+def roll(log: Log, base_offset: int) -> Segment:
+    """Seals the active segment and begins one at `base_offset`; the sealed one is flushed later. Raises OSError."""
+    log.segments.active.seal()
+    segment = new_segment(log, base_offset)
+    log.segments.add(segment)
+    log.producer_state.end_offset = base_offset
+    log.producer_state.take_snapshot()
+    # Its indexes are not on disk before that flush is done, and only a segment that is recovered gets new ones.
+    log.recovery_point = min(log.recovery_point, base_offset - 1)
+    work, done = flushing.flush_up_to(log, base_offset)
+    log.services.chores.later(0, log.log_dir, work, done)
+    return segment
+
+
+def new_segment(log: Log, base_offset: int) -> Segment:
+    """Creates the files of an empty segment; the caller adds it. Raises OSError."""
+    config = log.config
+    log.names_version += 1
+    return Segment.create(
+        log.services.files,
+        log.services.open_files,
+        log.dir,
+        base_offset,
+        created_ms=log.services.clock.wall_ms(),
+        index_interval=config.index_interval_bytes,
+        roll_jitter_ms=jitter(log),
+        preallocate=config.segment_bytes if config.preallocate else 0,
+    )
+
+
+def jitter(log: Log) -> int:
+    """What is taken off segment.ms for one segment: at random, less than segment.jitter.ms."""
+    most = min(log.config.segment_jitter_ms, log.config.segment_ms)
+    return log.services.randomness.below(most) if most > 0 else 0

@@ -1,4 +1,4 @@
-"""OffsetCommit (key 8): a group says where it goes on reading."""
+"""OffsetCommit (key 8) and TxnOffsetCommit (key 28): a group says where it goes on reading, at once or at a commit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from kwire.coordinator.groups.classic.group import ClassicGroup, ClassicState
 from kwire.coordinator.groups.classic.rebalancing import begin_session
 from kwire.coordinator.groups.offsets.offsets import CommittedOffset
 from kwire.coordinator.groups.offsets.records import offset_record
-from kwire.coordinator.runtime.outcome import Now, Outcome
+from kwire.coordinator.runtime.outcome import Now, Outcome, Producer
+from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -17,6 +18,13 @@ from kwire.protocol.messages.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
+)
+from kwire.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
 )
 
 if TYPE_CHECKING:
@@ -59,18 +67,65 @@ def commit(
     for topic in request.topics:
         answers = []
         for partition in topic.partitions:
-            too_large = len(partition.committed_metadata or "") > longest
-            code = ErrorCode.OFFSET_METADATA_TOO_LARGE if too_large else ErrorCode.NONE
+            code = _check_metadata(partition, longest)
             answers.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
-            if not too_large:
+            if not code:
                 offset = _offset(partition, now, expires_ms, topic.topic_id)
                 records.append(offset_record(request.group_id, (topic.name, partition.partition_index), offset))
         topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
     return Outcome(OffsetCommitResponse(topics=topics), records)
 
 
+def commit_in_transaction(
+    machine: GroupMachine, caller: Caller, request: TxnOffsetCommitRequest, now: Now
+) -> Outcome[TxnOffsetCommitResponse]:
+    """Stores the offsets, which count when the producer's transaction is committed.
+
+    Raises what `Group.check_commit` raises, a stale member epoch as ILLEGAL_GENERATION.
+    """
+    group = machine.groups.get(request.group_id)
+    if group is not None:
+        try:
+            group.check_commit(
+                request.member_id,
+                request.group_instance_id,
+                request.generation_id,
+                transactional=True,
+                api_version=caller.api_version,
+            )
+        except KafkaError as error:
+            if error.code is ErrorCode.STALE_MEMBER_EPOCH:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from None
+            raise
+    elif request.generation_id >= 0:
+        raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+    longest = machine.config()["offset.metadata.max.bytes"]
+    topics, records = [], []
+    for topic in request.topics:
+        answers = []
+        for partition in topic.partitions:
+            code = _check_metadata(partition, longest)
+            answers.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
+            if not code:
+                offset = _offset(partition, now, None, uuids.ZERO)
+                records.append(offset_record(request.group_id, (topic.name, partition.partition_index), offset))
+        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=answers))
+    producer = Producer(request.producer_id, request.producer_epoch)
+    return Outcome(TxnOffsetCommitResponse(topics=topics), records, producer=producer)
+
+
+def _check_metadata(
+    partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition, longest: int
+) -> ErrorCode:
+    too_large = len(partition.committed_metadata or "") > longest
+    return ErrorCode.OFFSET_METADATA_TOO_LARGE if too_large else ErrorCode.NONE
+
+
 def _offset(
-    partition: OffsetCommitRequestPartition, now: Now, expires_ms: int | None, topic_id: bytes
+    partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition,
+    now: Now,
+    expires_ms: int | None,
+    topic_id: bytes,
 ) -> CommittedOffset:
     return CommittedOffset(
         partition.committed_offset,

@@ -1,0 +1,78 @@
+"""TxnOffsetCommit (key 28): a producer stores, as part of its transaction, where a group goes on reading (KIP-98)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.broker.coordinators import caller
+from kwire.coordinator.groups.offsets.commit import commit_in_transaction
+from kwire.coordinator.groups.requests import check_group_id
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from kwire.security.authorizer import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+    from kwire.broker.context import RequestContext
+
+
+async def handle(broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    session = context.session
+    if not session.allows(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    valid, refused = _sorted_out(broker, context, request)
+    if not valid:
+        return TxnOffsetCommitResponse(topics=refused)
+    request.topics = valid
+    who = caller(context)
+    try:
+        check_group_id(request.group_id)
+        shard = broker.coordinators.groups.shard_of(request.group_id)
+        response = await shard.write(lambda machine, now: commit_in_transaction(machine, who, request, now))
+    except KafkaError as error:
+        response = failed(request, error)
+    response.topics = refused + response.topics
+    return response
+
+
+def failed(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(topics=[_refused(topic, error.code) for topic in request.topics])
+
+
+def _sorted_out(
+    broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
+) -> tuple[list[TxnOffsetCommitRequestTopic], list[TxnOffsetCommitResponseTopic]]:
+    """What can be committed, and the answers for the rest."""
+    valid, refused = [], []
+    for topic in request.topics:
+        found = broker.store.image.topics.get(topic.name)
+        if not context.session.allows(Operation.READ, ResourceType.TOPIC, topic.name):
+            refused.append(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            continue
+        count = 0 if found is None else len(found.partitions)
+        known = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
+        unknown = [partition for partition in topic.partitions if not 0 <= partition.partition_index < count]
+        if unknown:
+            stranger = TxnOffsetCommitRequestTopic(name=topic.name, partitions=unknown)
+            refused.append(_refused(stranger, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        if known:
+            valid.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=known))
+    return valid, refused
+
+
+def _refused(topic: TxnOffsetCommitRequestTopic, code: ErrorCode) -> TxnOffsetCommitResponseTopic:
+    return TxnOffsetCommitResponseTopic(
+        name=topic.name,
+        partitions=[
+            TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+            for partition in topic.partitions
+        ],
+    )

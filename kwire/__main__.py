@@ -6,7 +6,15 @@ import sys
 
 
 def main() -> None:
-    """Runs the command line. `kwire serve` with plain arguments does not wait for Click to be imported."""
+    """Runs the command line, and ends the process with its exit code."""
+    try:
+        _run()
+    except KeyboardInterrupt:  # while modules are imported: later the command itself sees to it
+        raise SystemExit(130) from None
+
+
+def _run() -> None:
+    """`kwire serve` with plain arguments does not wait for Click to be imported."""
     if sys.argv[1:2] == ["serve"]:
         from kwire.cli.serve_options import parse_plainly
 

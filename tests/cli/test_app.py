@@ -177,6 +177,19 @@ def test_ctrl_c_says_nothing(capsys) -> None:
     assert capsys.readouterr().err == ""
 
 
+def test_ctrl_c_while_modules_are_imported_says_nothing() -> None:
+    code = (
+        "import sys; from kwire.__main__ import main; sys.argv = ['kwire', 'version']\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name == 'click': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
 def test_a_bug_is_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError):
         guarded(lambda: 1 / 0)

@@ -72,7 +72,7 @@ class ReplicaManager:
         self.propose_isr = self._isr.submit
         self._fetchers = Fetchers(
             transport,
-            self._endpoint,
+            self.endpoint,
             FetchSettings(
                 self.broker_id,
                 self._broker_epoch,
@@ -279,7 +279,8 @@ class ReplicaManager:
                 partition.lose_log()
                 self._leaderships.look(partition)
 
-    def _endpoint(self, broker_id: int) -> Endpoint | None:
+    def endpoint(self, broker_id: int) -> Endpoint | None:
+        """Where other brokers reach that one; None while it is not known or fenced."""
         broker = self.brokers.get(broker_id)
         return None if broker is None or broker.fenced else broker.endpoint(self._listener)
 

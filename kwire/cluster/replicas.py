@@ -39,6 +39,9 @@ logger = logging.getLogger(__name__)
 _PARALLEL = 8
 """Logs made at once: each waits for a worker thread a few times."""
 
+_SHOWN = 5
+"""Partitions that one line of the log names."""
+
 
 class _Arrival(NamedTuple):
     """A partition that is new or changed, and its state from now on."""
@@ -130,8 +133,10 @@ class ReplicaManager:
             topic = image.topics.get(log.topic)
             here = topic is not None and log.topic_id in (None, topic.id) and log.partition < len(topic.partitions)
             if topic is None or not here or self.broker_id not in topic.partitions[log.partition].replicas:
-                logger.warning("%s is not known to the cluster any more: its log is set aside", log.name)
                 strays.append((log.topic, log.partition))
+        if strays:
+            names = [f"{name}-{index}" for name, index in strays]
+            logger.warning("set aside, since the cluster knows them no more: the logs of %s", _shown(names))
         await self._logs.set_aside(strays)
         await self._apply(MetadataImage(), image, starting=True)
         while self._store.image is not self._image:  # others committed meanwhile
@@ -194,6 +199,7 @@ class ReplicaManager:
         """Makes the logs that are missing, a few at once, and then gives each partition its role."""
         configs: dict[str, LogConfig] = {}
         places = trio.Semaphore(_PARALLEL)
+        failures: dict[str, KafkaError] = {}
         async with trio.open_nursery() as nursery:
             for arrival in arrivals:
                 partition = arrival.partition
@@ -208,11 +214,16 @@ class ReplicaManager:
                     present.config = config
                 else:
                     await places.acquire()
-                    nursery.start_soon(self._open_log, arrival, config, places)
+                    nursery.start_soon(self._open_log, arrival, config, places, failures)
+        if failures:  # of one dir, most likely: a line for each of its thousands of partitions says no more
+            name, error = next(iter(failures.items()))
+            logger.error("there is no log for %s; of %s: %s", _shown(list(failures)), name, error)
         for arrival in arrivals:
             await self._give_role(arrival.partition, arrival.state)
 
-    async def _open_log(self, arrival: _Arrival, config: LogConfig, places: trio.Semaphore) -> None:
+    async def _open_log(
+        self, arrival: _Arrival, config: LogConfig, places: trio.Semaphore, failures: dict[str, KafkaError]
+    ) -> None:
         partition, state = arrival.partition, arrival.state
         try:
             partition.log = await self._logs.get_or_create(
@@ -224,7 +235,7 @@ class ReplicaManager:
                 is_new=arrival.is_new,
             )
         except KafkaError as error:
-            logger.error("%s has no log: %s", partition.name, error)
+            failures[partition.name] = error
         finally:
             places.release()
 
@@ -301,6 +312,11 @@ class ReplicaManager:
             for partition in self.partitions.values():
                 if partition.leadership is not None:
                     partition.leadership.shrink_isr()
+
+
+def _shown(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 def _directory(state: PartitionImage, broker_id: int) -> bytes | None:

@@ -202,6 +202,29 @@ async def test_logs_that_nobody_knows_are_set_aside(cluster, autojump_clock):
     assert sorted(names) == ["anew-0", "gone-0", "moved-0"]
 
 
+async def test_the_log_has_a_line_for_a_dir_and_none_for_each_of_its_partitions(cluster, autojump_clock, caplog):
+    await cluster.start(1)
+    await cluster.create(replicas=(1,), partitions=40)
+    await cluster.create("gone", replicas=(1,), partitions=40)
+    await cluster[1].stop()
+    await cluster.commit(TopicDeleted("gone"))
+    files = cluster[1].files
+
+    def fault(operation: str, path: str, size: int) -> None:
+        if path.startswith("/b"):
+            raise OSError(errno.EROFS, "Read-only file system", path)
+
+    files.fault = fault
+    caplog.clear()
+    await cluster.start(1, files=files)
+    files.fault = None
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING", "ERROR"]
+    assert "/b is offline" in caplog.messages[0]
+    assert "the logs of gone-" in caplog.messages[1]
+    assert "and 15 more" in caplog.messages[1]
+    assert "and 15 more" in caplog.messages[2]
+
+
 async def test_a_failing_dir_takes_only_its_own_partitions_away(cluster, autojump_clock):
     await cluster.start(1, 2)
     await cluster.create(replicas=(1, 2), partitions=20)

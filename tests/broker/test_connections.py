@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from kwire.broker.connections import Connections
+from kwire.broker.limited_log import INTERVAL_SECONDS, MOST
 from kwire.config.broker import BrokerConfig
 from kwire.config.errors import ConfigError
 from kwire.ports.clock import TrioClock
@@ -110,3 +111,14 @@ async def test_every_listener_goes_on_when_there_is_room(autojump_clock) -> None
                 nursery.start_soon(connections.until_room)
             await trio.testing.wait_all_tasks_blocked()
             connections.remove(None, "client")  # type: ignore[arg-type]
+
+
+async def test_a_flood_of_bad_frames_is_logged_by_its_number(caplog, autojump_clock) -> None:
+    async with running() as scene:
+        for _ in range(50):
+            stream = await connected(scene)
+            await stream.send([pack(">i", -1)])
+            assert await stream.receive(1) == b""
+        assert len(caplog.records) == MOST
+        await trio.sleep(INTERVAL_SECONDS + 1)
+    assert caplog.records[-1].getMessage() == f"connection closed more={50 - MOST} seconds={INTERVAL_SECONDS}"

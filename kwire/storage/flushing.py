@@ -34,7 +34,8 @@ def flush_up_to(log: Log, offset: int) -> tuple[Callable[[], None], Callable[[],
     waiting for the disk, is the worker's. Raises OSError, as the first function does.
     """
     files = log.services.files
-    _write_epochs(log)
+    if log.epochs.dirty:
+        _write_epochs(log)
     segments = [segment for segment in _unflushed(log) if segment.base_offset < offset]
     for segment in segments:
         segment.persist_indexes()
@@ -69,17 +70,16 @@ def _unflushed(log: Log) -> list[Segment]:
 
 
 def _write_epochs(log: Log) -> None:
-    """Writes the leader epochs where they have changed: recovery reads them again only from the recovery point on."""
-    if not log.epochs.dirty:
-        return
+    """Writes the leader epochs: recovery reads them again only from the recovery point on."""
     files = log.services.files
     path = f"{log.dir}/{layout.LEADER_EPOCHS}"
-    data = checkpoints.encode_epochs(log.epochs.entries())
+    entries = log.epochs.entries()
+    data = checkpoints.encode_epochs(entries)
     if log.epochs.written:
         files.write_atomically(path, data, sync=False)
     else:  # a crash that leaves half of it takes nothing away: as long as it says nothing, nothing was flushed
         files.write(path, data)
-    log.epochs.written = True
+    log.epochs.written = entries
     log.epochs.dirty = False
     log.names_version += 1
 
@@ -153,10 +153,10 @@ def _touched(log: Log) -> bool:
 def _complete(log: Log) -> None:
     """Writes what a log has in memory only: the leader epochs, the producers, the last entries of the indexes.
 
-    For a worker thread: nobody uses the log any more. Raises OSError. What is not written would say nothing: the epochs
-    of a log that never had a record, and a snapshot without producers where there is none that it would replace.
+    For a worker thread: nobody uses the log any more. Raises OSError. What is not written would say nothing: epochs
+    without a record, and a snapshot without producers where there is none that it would replace.
     """
-    if log.log_end_offset:
+    if _with_records(log, log.epochs.entries()) != _with_records(log, log.epochs.written):
         _write_epochs(log)
     active = log.segments.active
     for segment in _unflushed(log):
@@ -165,6 +165,11 @@ def _complete(log: Log) -> None:
     active.seal()
     if log.producer_state.entries or log.producer_state.snapshots:
         log.producer_state.take_snapshot()
+
+
+def _with_records(log: Log, epochs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The entries that a start does not drop."""
+    return [(epoch, start) for epoch, start in epochs if start < log.log_end_offset]
 
 
 def _sync(log: Log) -> None:

@@ -38,8 +38,8 @@ class LeaderEpochCache:
             self.assign(epoch, start)
         self.dirty = False
         """True while the entries differ from those last written to disk; whoever writes them resets it."""
-        self.written = bool(self._epochs)
-        """Whether the file says anything; whoever writes it sets it."""
+        self.written = self.entries()
+        """What the file says; whoever writes it sets it."""
 
     def entries(self) -> list[tuple[int, int]]:
         """(epoch, start offset), ascending."""

@@ -418,3 +418,25 @@ async def test_upkeep_says_once_that_a_dir_failed(caplog):
     await managed._upkeep.delete_old_segments()
     assert not managed.dirs[0].online
     assert len(caplog.records) == 1
+
+
+async def test_an_epoch_without_a_record_is_not_worth_a_write_when_the_log_is_closed():
+    house = House()
+    managed = await house.start()
+    await append(await managed.get_or_create("t", 0, TOPIC_ID, config()), "a", epoch=3)
+    await house.stop(managed)
+    managed = await house.start()
+    log = managed.get("t", 0)
+    log.epochs.assign(5, 1)
+    written = []
+    house.files.fault = lambda operation, path, size: (
+        written.append(path) if operation == "write" and path.endswith(layout.LEADER_EPOCHS) else None
+    )
+    await house.stop(managed)
+    assert written == []
+    managed = await house.start()
+    log = managed.get("t", 0)
+    assert log.epochs.entries() == [(3, 0)]
+    await append(log, "b", epoch=6)
+    await house.stop(managed)
+    assert (await house.start()).get("t", 0).epochs.entries() == [(3, 0), (6, 1)]

@@ -98,7 +98,8 @@ class ApacheKafka:
         seconds."""
         self.format()
         with self.log.open("ab") as log:
-            command = tool_command("kafka.Kafka", str(self._properties_file()), heap=[*self._heap, *STOCK_OPTIONS])
+            options = [*self._heap, *STOCK_OPTIONS, maven.scratch_option(self._folder)]
+            command = tool_command("kafka.Kafka", str(self._properties_file()), heap=options)
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment(), process_group=0
             )

@@ -58,6 +58,11 @@ def java_program(name: str) -> str:
     return program
 
 
+def scratch_option(folder: Path) -> str:
+    """The option that lets a JVM keep its temporary files in a folder: what a killed JVM leaves goes with that."""
+    return f"-Djava.io.tmpdir={folder}"
+
+
 def _resolve(pom: Path, folder: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:

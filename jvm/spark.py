@@ -37,9 +37,14 @@ SETTINGS = {
 """What tests set, besides `spark.jars`."""
 
 
-def settings() -> dict[str, str]:
-    """SETTINGS and the connector."""
-    return SETTINGS | {"spark.jars": ",".join(map(str, connector_jars()))}
+def settings(scratch: Path) -> dict[str, str]:
+    """SETTINGS and the connector; the temporary files of Spark go to `scratch`, which the caller removes."""
+    java_options = "spark.driver.extraJavaOptions"
+    return SETTINGS | {
+        "spark.jars": ",".join(map(str, connector_jars())),
+        "spark.local.dir": str(scratch),
+        java_options: f"{SETTINGS[java_options]} {maven.scratch_option(scratch)}",
+    }
 
 
 def environment() -> dict[str, str]:
@@ -47,11 +52,11 @@ def environment() -> dict[str, str]:
     return {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 
 
-def submit_command(script: Path, *arguments: str) -> list[str]:
-    """The command line that hands a program to the `spark-submit` of this Python's PySpark."""
+def submit_command(script: Path, *arguments: str, scratch: Path) -> list[str]:
+    """The command line that hands a program to the `spark-submit` of this Python's PySpark; `scratch` as above."""
     package = importlib.util.find_spec("pyspark")
     assert package is not None
     assert package.origin is not None
     program = Path(package.origin).parent / "bin" / "spark-submit"
-    options = [word for key, value in settings().items() for word in ("--conf", f"{key}={value}")]
+    options = [word for key, value in settings(scratch).items() for word in ("--conf", f"{key}={value}")]
     return [str(program), *options, str(script), *arguments]

@@ -31,6 +31,7 @@ def outcomes(kwire_broker: BrokerProcess, tmp_path_factory: pytest.TempPathFacto
     compiler = [maven.java_program("javac"), "-proc:none", "-d", str(classes), "-cp", apache_kafka.class_path()]
     subprocess.run([*compiler, *map(str, SOURCES)], check=True)
     java = [maven.java_program("java"), "-Xmx1g", *apache_kafka.SHORT_LIVED, *apache_kafka.QUIET]
+    java.append(maven.scratch_option(tmp_path_factory.mktemp("scratch")))
     command = [*java, "-cp", f"{classes}:{apache_kafka.class_path()}", "Main", kwire_broker.bootstrap]
     try:
         printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=TIMEOUT).stdout

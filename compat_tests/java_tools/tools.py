@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import select
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -50,7 +51,8 @@ class JavaTools:
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
         self._process: subprocess.Popen[bytes] | None = None
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
+        self._folder = Path(tempfile.mkdtemp(prefix="java-tools-"))
+        self._errors = (self._folder / "errors").open("w+b")
 
     def run(
         self, tool: str, *arguments: str, input: str = "", bootstrap: bool = True, exit_code: int = 0
@@ -68,12 +70,13 @@ class JavaTools:
         return result
 
     def close(self) -> None:
-        """Ends the JVM."""
+        """Ends the JVM and removes its temporary files."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
             self._process = None
         self._errors.close()
+        shutil.rmtree(self._folder)
 
     def _call(self, request: dict[str, object]) -> dict:
         if self._process is None:
@@ -101,5 +104,5 @@ class JavaTools:
         reloaded = [str(jar) for jar in jars if jar.name.startswith(RELOADED)]
         class_path = ":".join(str(jar) for jar in jars if not jar.name.startswith(RELOADED))
         command = [maven.java_program("java"), "-Xmx768m", *apache_kafka.SHORT_LIVED, *apache_kafka.QUIET]
-        command += ["-cp", class_path, str(RUNNER), *reloaded]
+        command += [maven.scratch_option(self._folder), "-cp", class_path, str(RUNNER), *reloaded]
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """One Spark for all tests: it takes seconds to start."""
     from pyspark.sql import SparkSession
 
@@ -22,7 +22,7 @@ def spark() -> Iterator[SparkSession]:
         for name, value in setup.environment().items():
             environment.setenv(name, value)
         environment.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
-        session = SparkSession.builder.config(map=setup.settings()).getOrCreate()
+        session = SparkSession.builder.config(map=setup.settings(tmp_path_factory.mktemp("spark"))).getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
         yield session
         gateway = session.sparkContext._gateway

@@ -72,7 +72,7 @@ class Job:
         self.log = folder / f"{arguments[0]}.log"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                spark.submit_command(JOB, *arguments),
+                spark.submit_command(JOB, *arguments, scratch=folder),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

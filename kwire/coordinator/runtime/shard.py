@@ -113,7 +113,7 @@ class Shard(Generic[M]):
                 if not data:
                     break
                 for header, batch in iter_batches(data):
-                    replayed += self._replay_batch(header, batch)
+                    replayed += self._load_batch(header, batch)
                     upto = header.next_offset
                     if replayed >= _RECORDS_PER_TURN:
                         replayed = 0
@@ -128,7 +128,22 @@ class Shard(Generic[M]):
         if self._refusal is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             self._refusal = None
             self.log.on_progress(self._progressed)
+            self._progressed()
             self.machine.loaded(self.now())
+
+    def _load_batch(self, header: BatchHeader, batch: memoryview) -> int:
+        """Replays a batch; one behind the high watermark is committed when that has come past it. Returns its size."""
+        if header.next_offset <= self.log.committed:
+            return self._replay_batch(header, batch)
+        timeline = self.machine.timeline
+        write = _Write(timeline.begin(), Outcome(None), [], 0)
+        try:
+            count = self._replay_batch(header, batch)
+        finally:
+            timeline.end()
+        write.end = header.next_offset
+        self._uncommitted.append(write)
+        return count
 
     def _replay_batch(self, header: BatchHeader, batch: memoryview) -> int:
         producer = Producer(header.producer_id, header.producer_epoch)
@@ -139,8 +154,8 @@ class Shard(Generic[M]):
             return 1
         of = producer if header.transactional else None
         for record in iter_records(batch):
-            if record.key is None:
-                continue  # written by somebody else: a coordinator's records have keys
+            if record.key is None or record.offset < self.log.start:
+                continue  # written by somebody else, since a coordinator's records have keys; or deleted
             decoded = self._codec.decode(record.key, record.value)
             if decoded is not None:
                 self.machine.replay(decoded, of)

@@ -59,7 +59,8 @@ def test_operations_come_in_the_order_of_their_times() -> None:
 
 
 def test_tells_of_a_sooner_deadline_only() -> None:
-    deadlines, told = Deadlines(), []
+    deadlines = Deadlines()
+    told: list[int] = []
     deadlines.on_sooner = told.append
     deadlines.schedule("a", 10, nothing)
     deadlines.schedule("b", 20, nothing)

@@ -317,6 +317,33 @@ async def test_loading_replays_records_tombstones_and_transactions() -> None:
         assert dict(machine.open.items()) == {one: (("d", 4),)}
 
 
+async def test_what_is_loaded_from_behind_the_high_watermark_is_committed_later() -> None:
+    log = MemoryLog()
+    shard = await shard_of(log)
+    await shard.write(put("a", 1))
+    await shard.write(put("a", 2))
+    again = MemoryLog(log.data)
+    again.committed = 1
+    shard = await shard_of(again)
+    assert (shard.machine.numbers.get("a"), shard.read(read("a"))) == (2, 1)
+    again.commit()
+    assert shard.read(read("a")) == 2
+
+
+async def test_what_was_deleted_is_not_loaded() -> None:
+    log = MemoryLog()
+    log.gate = trio.Event()
+    shard = await shard_of(log)
+    async with trio.open_nursery() as nursery:
+        for name in "abc":
+            nursery.start_soon(shard.write, put(name, 1))
+            await trio.testing.wait_all_tasks_blocked()
+        log.gate.set()
+    again = MemoryLog(log.data)
+    again.start = 2  # in the middle of the second batch
+    assert dict((await shard_of(again)).machine.numbers.items()) == {"c": 1}
+
+
 async def test_while_loading_nobody_is_served() -> None:
     shard = Shard(MemoryLog(), Numbers(), Codec(), TrioClock())
     with pytest.raises(KafkaError) as raised:

@@ -43,7 +43,7 @@ spark: $(VENV)/.test
 	$(BIN)/python -m jvm spark
 
 jars: $(VENV)/.test
-	$(BIN)/python -m jvm kafka spark
+	$(BIN)/python -m jvm kafka streams connect spark
 
 kcat: $(VENV)/.test
 	$(BIN)/python -m compat_tests.kcat.install

@@ -1,12 +1,17 @@
-"""`python -m jvm kafka spark`: resolves the jars of each, and prints the folder they are in."""
+"""`python -m jvm kafka streams connect spark`: resolves the jars of each, and prints the folder they are in."""
 
 from __future__ import annotations
 
 import sys
 
-from jvm import apache_kafka, maven, spark
+from jvm import apache_kafka, kafka_connect, kafka_streams, maven, spark
 
-POMS = {"kafka": apache_kafka.POM, "spark": spark.POM}
+POMS = {
+    "kafka": apache_kafka.POM,
+    "streams": kafka_streams.POM,
+    "connect": kafka_connect.POM,
+    "spark": spark.POM,
+}
 
 
 def main(names: list[str]) -> int:

@@ -6,16 +6,17 @@ The state machines are imported when a partition of their topic is first led, wh
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kwire.cluster.internal_topics import consumer_offsets
+from kwire.broker.transactions import Transactions
+from kwire.cluster.internal_topics import consumer_offsets, transaction_state
 from kwire.coordinator.caller import Caller
 from kwire.coordinator.runtime.coordinator import Coordinator, partition_of
 from kwire.coordinator.runtime.shard import Shard
 from kwire.metadata.image import BrokerImage, MetadataImage, TopicImage
-from kwire.metadata.names import CONSUMER_OFFSETS
+from kwire.metadata.names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.compression import Compression
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_TOPICS = {CONSUMER_OFFSETS: consumer_offsets}
+_TOPICS = {CONSUMER_OFFSETS: consumer_offsets, TRANSACTION_STATE: transaction_state}
 
 
 class Coordinators:
@@ -35,7 +36,11 @@ class Coordinators:
 
     def __init__(self, broker: Broker) -> None:
         self.groups: Coordinator[GroupMachine] = Coordinator("group", self._group_shard)
-        self._by_topic = {CONSUMER_OFFSETS: self.groups}
+        self.transactions = Transactions(broker)
+        self._by_topic: dict[str, Coordinator[Any]] = {
+            CONSUMER_OFFSETS: self.groups,
+            TRANSACTION_STATE: self.transactions.coordinator,
+        }
         self._broker = broker
 
     async def run(self) -> None:
@@ -46,6 +51,7 @@ class Coordinators:
             broker.replicas.listen(topic, coordinator)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.groups.run)
+            nursery.start_soon(self.transactions.run)
 
     def follow(self, image: MetadataImage) -> None:
         """Takes over how many partitions the internal topics have."""
@@ -68,7 +74,7 @@ class Coordinators:
                     logger.warning("offsets of deleted topics could not be removed log=%r error=%s", shard.log, error)
 
     async def find(self, topic: str, key: str) -> BrokerImage:
-        """The broker that coordinates a group (topic CONSUMER_OFFSETS).
+        """The broker that coordinates a group (topic CONSUMER_OFFSETS) or a transactional id (TRANSACTION_STATE).
 
         Creates the internal topic where it does not exist. Raises COORDINATOR_NOT_AVAILABLE.
         """

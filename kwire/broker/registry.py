@@ -84,6 +84,10 @@ def _group(operation: Operation) -> Needs:
     return Needs(operation, ResourceType.GROUP)
 
 
+def _transaction(operation: Operation) -> Needs:
+    return Needs(operation, ResourceType.TRANSACTIONAL_ID)
+
+
 def _cluster(operation: Operation) -> Needs:
     return Needs(operation, ResourceType.CLUSTER)
 
@@ -108,6 +112,10 @@ APIS: tuple[Api, ...] = (
     Api(ApiKey.DELETE_RECORDS, 0, 2, "delete_records", _topic(Operation.DELETE)),
     Api(ApiKey.INIT_PRODUCER_ID, 0, 5, "init_producer_id", _cluster(Operation.IDEMPOTENT_WRITE)),
     Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, "offset_for_leader_epoch", _topic(Operation.DESCRIBE)),
+    Api(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, "add_partitions_to_txn", _transaction(Operation.WRITE)),
+    Api(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, "add_offsets_to_txn", _transaction(Operation.WRITE)),
+    Api(ApiKey.END_TXN, 0, 5, "end_txn", _transaction(Operation.WRITE)),
+    Api(ApiKey.WRITE_TXN_MARKERS, 1, 2, "write_txn_markers", _cluster(Operation.CLUSTER_ACTION)),
     Api(ApiKey.DESCRIBE_CONFIGS, 1, 4, "describe_configs", _topic(Operation.DESCRIBE_CONFIGS)),
     Api(ApiKey.ALTER_CONFIGS, 0, 2, "alter_configs", _topic(Operation.ALTER_CONFIGS)),
     Api(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, "describe_log_dirs", _cluster(Operation.DESCRIBE)),
@@ -118,6 +126,8 @@ APIS: tuple[Api, ...] = (
     Api(ApiKey.OFFSET_DELETE, 0, 0, "offset_delete", _group(Operation.DELETE)),
     Api(ApiKey.DESCRIBE_CLUSTER, 0, 2, "describe_cluster", Needs.nothing()),
     Api(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers", _topic(Operation.READ)),
+    Api(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "describe_transactions", _transaction(Operation.DESCRIBE)),
+    Api(ApiKey.LIST_TRANSACTIONS, 0, 2, "list_transactions", _transaction(Operation.DESCRIBE)),
     Api(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "list_config_resources", _cluster(Operation.DESCRIBE_CONFIGS)),
     Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "describe_topic_partitions", _topic(Operation.DESCRIBE)),
 )

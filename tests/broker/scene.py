@@ -123,10 +123,17 @@ class Scene:
         return await self.produce_blob(topic, build_batch(records, **batch), partition)
 
     async def produce_blob(
-        self, topic: str, blob: bytes, partition: int = 0, acks: int = -1, version: int = 12
+        self,
+        topic: str,
+        blob: bytes,
+        partition: int = 0,
+        acks: int = -1,
+        version: int = 12,
+        transactional_id: str | None = None,
     ) -> PartitionProduceResponse:
         response = await self.call(
             ProduceRequest(
+                transactional_id=transactional_id,
                 acks=acks,
                 timeout_ms=1000,
                 topic_data=[

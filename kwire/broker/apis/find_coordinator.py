@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.metadata.names import CONSUMER_OFFSETS
+from kwire.metadata.names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kwire.protocol.errors import MALFORMED, ErrorCode, KafkaError
 from kwire.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from kwire.security.authorizer import Operation, ResourceType
@@ -64,7 +64,7 @@ def _topic(context: RequestContext, key_type: int, key: str) -> str:
     if key_type == _TRANSACTION:
         if not session.allows(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return TRANSACTION_STATE
     if key_type == _SHARE and context.api_version >= _SHARE_PARTITIONS:
         if not session.allows(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -7,6 +7,7 @@ to believe in compression; below v3 the request is refused all the same, as in A
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import trio
@@ -14,6 +15,7 @@ import trio
 from kwire.broker.context import RequestRefused
 from kwire.broker.leader_hints import LeaderHints
 from kwire.broker.parked import Parked
+from kwire.broker.transaction_verification import verify
 from kwire.broker.turns import Turn
 from kwire.cluster.waiting import ReplicationWait
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -29,7 +31,8 @@ from kwire.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from kwire.protocol.records import InvalidBatch
-from kwire.protocol.records.header import MAGIC, TRANSACTIONAL_FLAG
+from kwire.protocol.records.header import MAGIC, TRANSACTIONAL_FLAG, BatchHeader
+from kwire.protocol.types import TopicPartition
 from kwire.security.authorizer import Operation, ResourceType
 from kwire.storage.record_walk import PendingWalk
 from kwire.storage.validation import check, first_batch
@@ -64,11 +67,16 @@ async def handle(
 ) -> ProduceResponse | ParkedProduce | None:
     session, acks = context.session, request.acks
     topics = _once(request.topic_data)
-    if _any_transactional(topics) and (
-        request.transactional_id is None
-        or not session.allows(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
-    ):
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    unverified: Mapping[TopicPartition, KafkaError] = {}
+    if _any_transactional(topics):
+        transactional_id = request.transactional_id
+        if transactional_id is None or not session.allows(
+            Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+        ):
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        batches = _transactional(broker, context, topics)
+        if batches:
+            unverified = await verify(broker, context.api_version, transactional_id, batches)
     hints = LeaderHints(broker, session, wanted=context.api_version >= _HINTS)
     response = ProduceResponse()
     appends: list[tuple[Partition, Appended]] = []
@@ -87,6 +95,8 @@ async def handle(
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
                 if not allowed:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                if (name, data.index) in unverified:
+                    raise unverified[name, data.index]
                 appended = await _append(broker, context, name, data, acks)
             except _Refused as refusal:
                 refused = True
@@ -165,6 +175,29 @@ def _any_transactional(topics: list[TopicProduceData]) -> bool:
     return False
 
 
+def _transactional(
+    broker: Broker, context: RequestContext, topics: list[TopicProduceData]
+) -> dict[TopicPartition, BatchHeader]:
+    """The batches that belong to a transaction, of partitions that are led here and that the client may write to."""
+    batches = {}
+    for topic in topics:
+        name = topic.name
+        if context.api_version >= _BY_TOPIC_ID:
+            name = broker.store.image.topic_names.get(topic.topic_id, "")
+        if not context.session.allows(Operation.WRITE, ResourceType.TOPIC, name):
+            continue
+        for data in topic.partition_data:
+            found = broker.replicas.partitions.get((name, data.index))
+            if found is not None and found.leadership is not None:
+                try:
+                    header, _ = first_batch(data.records, context.api_version)
+                except KafkaError:
+                    continue  # told when its turn comes
+                if header.transactional and header.producer_id >= 0:
+                    batches[name, data.index] = header
+    return batches
+
+
 async def _append(
     broker: Broker, context: RequestContext, topic: str, data: PartitionProduceData, acks: int
 ) -> tuple[Partition, Appended]:
@@ -172,13 +205,6 @@ async def _append(
     header, batch = first_batch(data.records, context.api_version)
     if acks not in _ACKS:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-    if header.transactional and header.producer_id >= 0:
-        # So Apache Kafka answers while it has no transaction coordinator.
-        raise InvalidBatch(
-            ErrorCode.NOT_ENOUGH_REPLICAS,
-            "Unable to verify the partition has been added to the transaction. "
-            "Underlying error: COORDINATOR_NOT_AVAILABLE",
-        )
     try:
         log = partition.check_appendable(acks)
         checked = check(header, batch, log.config, broker.clock.wall_ms(), name=log.name)

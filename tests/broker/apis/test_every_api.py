@@ -9,6 +9,12 @@ import pytest
 from kwire.broker.registry import APIS, Api, Registry
 from kwire.protocol import codec
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kwire.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from kwire.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from kwire.protocol.messages.api_versions import ApiVersionsRequest
 from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -23,6 +29,8 @@ from kwire.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from kwire.protocol.messages.describe_producers import DescribeProducersRequest
 from kwire.protocol.messages.describe_producers import TopicRequest as ProducersTopic
 from kwire.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
+from kwire.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from kwire.protocol.messages.end_txn import EndTxnRequest
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kwire.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kwire.protocol.messages.heartbeat import HeartbeatRequest
@@ -42,6 +50,7 @@ from kwire.protocol.messages.list_config_resources import ListConfigResourcesReq
 from kwire.protocol.messages.list_groups import ListGroupsRequest
 from kwire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kwire.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from kwire.protocol.messages.list_transactions import ListTransactionsRequest
 from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kwire.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -66,10 +75,16 @@ from kwire.protocol.messages.offset_for_leader_epoch import (
 )
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kwire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kwire.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.record import Record
 from kwire.protocol.schema import Message, Struct
 from kwire.security.authorizer import ResourceType
+from tests.broker.apis import transactions
 from tests.broker.scene import Scene, running
 
 TOPIC = 2
@@ -79,6 +94,7 @@ ONE_BATCH = build_batch([Record(0, 1_700_000_000_000, None, b"value", [])])
 GROUP = "group"
 EMPTY_GROUP = "another"
 GENERATION = 1
+TRANSACTION = "transaction"
 PROTOCOLS = [JoinGroupRequestProtocol(name="range", metadata=b"")]
 
 
@@ -107,9 +123,50 @@ async def join_a_group(scene: Scene) -> str:
     return joined.member_id
 
 
-def requests(topic: str, topic_id: bytes, version: int, member_id: str = "member") -> dict[str, Message]:
-    """A request of each API about a topic or a group's member, as a client of that version would send it."""
+async def begin_a_transaction(scene: Scene) -> int:
+    """The producer id of TRANSACTION, which is open, with epoch 0."""
+    producer = await transactions.begin(scene, TRANSACTION)
+    added = await transactions.add(scene, producer, transactions.partitions(1), TRANSACTION)
+    assert set(added.values()) == {0}
+    return producer.id
+
+
+def requests(
+    topic: str, topic_id: bytes, version: int, member_id: str = "member", producer_id: int = 0
+) -> dict[str, Message]:
+    """A request of each API about a topic, a group's member or a transaction, as a client of that version sends it."""
+    partitions = [AddPartitionsToTxnTopic(name=topic, partitions=[0])]
     return {
+        "add_partitions_to_txn": (
+            AddPartitionsToTxnRequest(
+                transactions=[
+                    AddPartitionsToTxnTransaction(
+                        transactional_id=TRANSACTION, producer_id=producer_id, producer_epoch=0, topics=partitions
+                    )
+                ]
+            )
+            if version >= 4
+            else AddPartitionsToTxnRequest(
+                v3_and_below_transactional_id=TRANSACTION,
+                v3_and_below_producer_id=producer_id,
+                v3_and_below_topics=partitions,
+            )
+        ),
+        "add_offsets_to_txn": AddOffsetsToTxnRequest(
+            transactional_id=TRANSACTION, producer_id=producer_id, group_id=GROUP
+        ),
+        "end_txn": EndTxnRequest(transactional_id=TRANSACTION, producer_id=producer_id, committed=True),
+        "write_txn_markers": WriteTxnMarkersRequest(
+            markers=[
+                WritableTxnMarker(
+                    producer_id=7,
+                    transaction_result=True,
+                    topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[0])],
+                )
+            ]
+        ),
+        "describe_transactions": DescribeTransactionsRequest(transactional_ids=[TRANSACTION]),
+        "list_transactions": ListTransactionsRequest(),
         "join_group": JoinGroupRequest(
             group_id=GROUP,
             session_timeout_ms=10000,
@@ -267,9 +324,11 @@ NAMES = [f"{api.module}-v{version}" for api, version in VERSIONS]
 @pytest.mark.parametrize(("api", "version"), VERSIONS, ids=NAMES)
 async def test_a_plain_request_succeeds_in_every_version(api: Api, version: int, autojump_clock) -> None:
     async with running() as scene:
-        topic_id = await scene.create("topic")
+        topic_id = await scene.create("topic", 2)
         member_id = await join_a_group(scene) if api.needs.resource is ResourceType.GROUP else "none"
-        response = await scene.call(requests("topic", topic_id, version, member_id)[api.module], version)
+        transactional = api.needs.resource is ResourceType.TRANSACTIONAL_ID
+        producer_id = await begin_a_transaction(scene) if transactional else 0
+        response = await scene.call(requests("topic", topic_id, version, member_id, producer_id)[api.module], version)
         assert not any(error_codes(response)), response
 
 
@@ -285,8 +344,8 @@ def test_a_failure_can_be_told_in_every_version(api: Api, version: int) -> None:
     assert type(told) is loaded.response_type
 
 
-FREE = {"api_versions", "describe_cluster", "list_groups"}
-"""Open to all: DescribeCluster tells what Metadata tells any client, ListGroups leaves out what one may not see."""
+FREE = {"api_versions", "describe_cluster", "list_groups", "list_transactions"}
+"""Open to all: DescribeCluster tells what Metadata tells any client, the lists leave out what one may not see."""
 
 
 @pytest.mark.parametrize("api", APIS, ids=[api.module for api in APIS])
@@ -295,6 +354,7 @@ async def test_who_may_nothing_gets_nothing(api: Api, autojump_clock) -> None:
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         ErrorCode.GROUP_AUTHORIZATION_FAILED,
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         ErrorCode.UNKNOWN_TOPIC_ID,
     }
     async with running() as scene:

@@ -124,6 +124,7 @@ APIS: tuple[Api, ...] = (
     Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, "incremental_alter_configs", _topic(Operation.ALTER_CONFIGS)),
     Api(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, "list_partition_reassignments", _cluster(Operation.DESCRIBE)),
     Api(ApiKey.OFFSET_DELETE, 0, 0, "offset_delete", _group(Operation.DELETE)),
+    Api(ApiKey.UPDATE_FEATURES, 0, 2, "update_features", _cluster(Operation.ALTER)),
     Api(ApiKey.DESCRIBE_CLUSTER, 0, 2, "describe_cluster", Needs.nothing()),
     Api(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers", _topic(Operation.READ)),
     Api(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "describe_transactions", _transaction(Operation.DESCRIBE)),

@@ -18,6 +18,7 @@ from kwire.broker.transaction_markers import FIRST_PAUSE, LONGEST_PAUSE, Transac
 from kwire.coordinator.runtime.coordinator import Coordinator
 from kwire.coordinator.runtime.outcome import Now, Outcome, Producer
 from kwire.coordinator.runtime.shard import Shard
+from kwire.metadata.features import transaction_version
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.types import TopicPartition
 
@@ -135,7 +136,7 @@ class Transactions:
 
     def transaction_version(self) -> int:
         """The finalized level of the feature transaction.version."""
-        return 2
+        return transaction_version(self._broker.store.image)
 
     def _shard(self, index: int, log: CoordinatorLog) -> Shard[TransactionMachine]:
         from kwire.coordinator.records import TopicRecords

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from kwire.cluster import topics
+from kwire.cluster import features, topics
+from kwire.cluster.features import FeatureUpdate
 from kwire.cluster.topics import Creation, NewPartitions, NewTopic, Result
 from kwire.config.broker import BrokerConfig
 from kwire.metadata.changes import Change, ProducerIdsReserved
@@ -74,6 +75,15 @@ class Controller:
     async def create_partitions(self, asked: Sequence[NewPartitions], *, validate_only: bool = False) -> list[Result]:
         """A result for each topic."""
         return await self._each(lambda image: topics.create_partitions(image, asked, self._randomness), validate_only)
+
+    async def update_features(self, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> None:
+        """Sets the levels of all these features, or raises INVALID_UPDATE_VERSION and sets none."""
+
+        def decision(image: MetadataImage) -> tuple[None, Sequence[Change]]:
+            change = features.update_features(image, updates)
+            return None, [] if change is None or validate_only else [change]
+
+        await self.decide(decision)
 
     async def reserve_producer_ids(self, count: int) -> int:
         """Durably reserves `count` producer ids; returns the first of them."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from kwire.metadata.features import check_levels
 from kwire.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 
 
@@ -84,6 +85,13 @@ class ProducerIdsReserved:
 
 
 @dataclass(frozen=True, slots=True)
+class FeatureLevelsChanged:
+    """These features work at these levels from now on."""
+
+    levels: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class ControllerChanged:
     """Another broker is the controller, or none (-1)."""
 
@@ -100,6 +108,7 @@ Change = (
     | LeaderEpochsBumped
     | ConfigsChanged
     | ProducerIdsReserved
+    | FeatureLevelsChanged
     | ControllerChanged
 )
 
@@ -122,6 +131,7 @@ class _Draft:
         self._image = image
         self._controller_id = image.controller_id
         self._next_producer_id = image.next_producer_id
+        self._features = image.features
         self._brokers: dict[int, BrokerImage] | None = None
         self._topics: dict[str, TopicImage] | None = None
         self._topic_names: dict[bytes, str] | None = None
@@ -146,6 +156,12 @@ class _Draft:
                 if change.next_producer_id < self._next_producer_id:
                     raise InvalidChange(f"producer ids below {self._next_producer_id} were reserved before")
                 self._next_producer_id = change.next_producer_id
+            case FeatureLevelsChanged():
+                try:
+                    check_levels(change.levels)
+                except ValueError as error:
+                    raise InvalidChange(str(error)) from None
+                self._features = {**self._features, **change.levels}
             case ControllerChanged():
                 self._controller_id = change.controller_id
             case BrokerRegistered():
@@ -169,6 +185,7 @@ class _Draft:
             topic_names=image.topic_names if self._topic_names is None else self._topic_names,
             configs=image.configs if self._configs is None else self._configs,
             next_producer_id=self._next_producer_id,
+            features=self._features,
         )
 
     def _own_brokers(self) -> dict[int, BrokerImage]:

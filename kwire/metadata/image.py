@@ -79,7 +79,8 @@ class MetadataImage:
 
     `topic_names` maps a topic id to the name. `configs` maps ("topic" | "broker" | "client-metrics" | "group", name)
     to the overrides set by an admin; ("broker", "") are the cluster-wide defaults. `next_producer_id` is the first id
-    that no block has reserved yet. The mappings must not be changed.
+    that no block has reserved yet. `features` holds the levels that somebody set (`kwire.metadata.features`). The
+    mappings must not be changed.
     """
 
     version: int = 0
@@ -90,6 +91,7 @@ class MetadataImage:
     topic_names: Mapping[bytes, str] = field(default_factory=lambda: _NOTHING)
     configs: Mapping[tuple[str, str], Mapping[str, str]] = field(default_factory=lambda: _NOTHING)
     next_producer_id: int = 0
+    features: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
 
     def topic(self, name: str) -> TopicImage | None:
         return self.topics.get(name)

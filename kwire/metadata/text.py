@@ -11,6 +11,7 @@ from kwire.metadata.changes import (
     Change,
     ConfigsChanged,
     ControllerChanged,
+    FeatureLevelsChanged,
     LeaderEpochsBumped,
     PartitionChanged,
     PartitionsAdded,
@@ -18,6 +19,7 @@ from kwire.metadata.changes import (
     TopicCreated,
     TopicDeleted,
 )
+from kwire.metadata.features import check_levels
 from kwire.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
 from kwire.protocol import uuids
 
@@ -50,6 +52,8 @@ def change_to_json(change: Change) -> Json:
             values |= {"kind": change.kind, "name": change.name, "set": dict(change.set), "removed": change.removed}
         case ProducerIdsReserved():
             values["next_producer_id"] = change.next_producer_id
+        case FeatureLevelsChanged():
+            values["levels"] = dict(change.levels)
         case ControllerChanged():
             values["controller_id"] = change.controller_id
     return values
@@ -76,6 +80,8 @@ def change_from_json(values: Json) -> Change:
             return ConfigsChanged(values["kind"], values["name"], values["set"], tuple(values["removed"]))
         case "ProducerIdsReserved":
             return ProducerIdsReserved(values["next_producer_id"])
+        case "FeatureLevelsChanged":
+            return FeatureLevelsChanged(values["levels"])
         case "ControllerChanged":
             return ControllerChanged(values["controller_id"])
     raise ValueError(f"unknown change {values['change']!r}: written by a newer version of kwire")
@@ -88,6 +94,7 @@ def image_to_json(image: MetadataImage) -> Json:
         "cluster_id": image.cluster_id,
         "controller_id": image.controller_id,
         "next_producer_id": image.next_producer_id,
+        "features": dict(image.features),
         "brokers": [_broker_to_json(broker) for broker in image.brokers.values()],
         "topics": [_topic_to_json(topic) for topic in image.topics.values()],
         "configs": [[kind, name, dict(configs)] for (kind, name), configs in image.configs.items()],
@@ -97,6 +104,8 @@ def image_to_json(image: MetadataImage) -> Json:
 def image_from_json(values: Json) -> MetadataImage:
     """The image that `image_to_json` wrote. Raises ValueError, KeyError or TypeError where it did not."""
     topics = [_topic_from_json(topic) for topic in values["topics"]]
+    features = values.get("features", {})
+    check_levels(features)
     return MetadataImage(
         version=values["version"],
         cluster_id=values["cluster_id"],
@@ -106,6 +115,7 @@ def image_from_json(values: Json) -> MetadataImage:
         topic_names={topic.id: topic.name for topic in topics},
         configs={(kind, name): configs for kind, name, configs in values["configs"]},
         next_producer_id=values["next_producer_id"],
+        features=features,
     )
 
 

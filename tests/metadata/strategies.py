@@ -10,6 +10,7 @@ from kwire.metadata.changes import (
     Change,
     ConfigsChanged,
     ControllerChanged,
+    FeatureLevelsChanged,
     LeaderEpochsBumped,
     PartitionChanged,
     PartitionsAdded,
@@ -17,6 +18,7 @@ from kwire.metadata.changes import (
     TopicCreated,
     TopicDeleted,
 )
+from kwire.metadata.features import FEATURES
 from kwire.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
 
 ids = st.integers(0, 5)
@@ -24,6 +26,10 @@ epochs = st.integers(0, 2**31 - 1)
 texts = st.text(max_size=6)
 uuids = st.binary(min_size=16, max_size=16)
 configs = st.dictionaries(texts, texts, max_size=3)
+
+feature_levels = st.fixed_dictionaries(
+    {}, optional={name: st.integers(feature.least, feature.greatest) for name, feature in FEATURES.items()}
+)
 
 partitions = st.builds(
     PartitionImage,
@@ -54,6 +60,7 @@ def changes(draw: st.DrawFn, image: MetadataImage) -> Change:
         st.builds(ConfigsChanged, st.sampled_from(["topic", "broker"]), texts, configs, st.lists(texts).map(tuple)),
         st.builds(ProducerIdsReserved, st.integers(image.next_producer_id, 2**63 - 1)),
         st.builds(ControllerChanged, ids),
+        st.builds(FeatureLevelsChanged, feature_levels),
         st.just(LeaderEpochsBumped()),
         st.builds(
             TopicCreated,

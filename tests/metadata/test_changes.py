@@ -14,6 +14,7 @@ from kwire.metadata.changes import (
     BrokerUnregistered,
     Change,
     ConfigsChanged,
+    FeatureLevelsChanged,
     InvalidChange,
     LeaderEpochsBumped,
     PartitionChanged,
@@ -67,6 +68,9 @@ def test_any_history_is_the_same_in_one_commit_in_many_and_from_json(data: st.Da
         PartitionChanged("a", -1, P),
         BrokerUnregistered(9),
         ProducerIdsReserved(999),
+        FeatureLevelsChanged({"group.version": 1, "transaction.version": 3}),
+        FeatureLevelsChanged({"group.version": -1}),
+        FeatureLevelsChanged({"metadata.version": 1}),
     ],
     ids=repr,
 )

@@ -1,6 +1,7 @@
 """ApiVersions (key 18): which APIs and versions this broker offers, straight from the registry.
 
-v3 brought the client's software name and version (KIP-511) and the features (KIP-584); v4 lets features start at 0.
+v3 brought the client's software name and version (KIP-511) and the features (KIP-584): those that this broker supports,
+and the levels of the cluster, but 0. Features whose least level is 0 are shown from v4 on, as clients before refuse it.
 """
 
 from __future__ import annotations
@@ -8,9 +9,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from kwire.metadata.features import FEATURES, finalized_level
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from kwire.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
@@ -29,7 +37,21 @@ async def handle(broker: Broker, context: RequestContext, request: ApiVersionsRe
         _SOFTWARE.match(request.client_software_name) and _SOFTWARE.match(request.client_software_version)
     ):
         return failed(request, KafkaError(ErrorCode.INVALID_REQUEST))
-    return ApiVersionsResponse(api_keys=[_listed(api) for api in broker.registry.apis])
+    image = broker.store.image
+    return ApiVersionsResponse(
+        api_keys=[_listed(api) for api in broker.registry.apis],
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=feature.least, max_version=feature.greatest)
+            for name, feature in FEATURES.items()
+            if feature.least > 0 or context.api_version >= 4
+        ],
+        finalized_features_epoch=image.version,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name in FEATURES
+            if (level := finalized_level(image, name)) > 0
+        ],
+    )
 
 
 def failed(request: ApiVersionsRequest | None, error: KafkaError) -> ApiVersionsResponse:

@@ -7,6 +7,7 @@ from struct import pack
 import pytest
 
 from kwire.broker.registry import APIS
+from kwire.metadata.changes import FeatureLevelsChanged
 from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode
@@ -44,7 +45,27 @@ async def test_everything_offered_is_listed(version: int, autojump_clock) -> Non
         listed = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
         offered = {int(api.key): (api.least, api.greatest) for api in APIS}
         assert listed == offered | {int(ApiKey.PRODUCE): (0, 13)}
-        assert (response.supported_features, response.finalized_features) == ([], [])
+
+
+@pytest.mark.parametrize("version", [3, 4])
+async def test_features(version: int, autojump_clock) -> None:
+    """Clients before v4 take no feature whose least level is 0 (KIP-1022); level 0 is not told."""
+    async with running() as scene:
+        before = await scene.call(named(), version)
+        supported = [(each.name, each.min_version, each.max_version) for each in before.supported_features]
+        assert supported == ([] if version == 3 else [("group.version", 0, 1), ("transaction.version", 0, 2)])
+        assert finalized(before) == {"group.version": (1, 1), "transaction.version": (2, 2)}
+        assert before.finalized_features_epoch == scene.broker.store.image.version
+        await scene.broker.store.commit([FeatureLevelsChanged({"group.version": 0, "transaction.version": 1})])
+        after = await scene.call(named(), version)
+        assert after.supported_features == before.supported_features
+        assert finalized(after) == {"transaction.version": (1, 1)}
+        assert after.finalized_features_epoch > before.finalized_features_epoch
+        assert not after.zk_migration_ready
+
+
+def finalized(response: ApiVersionsResponse) -> dict[str, tuple[int, int]]:
+    return {each.name: (each.min_version_level, each.max_version_level) for each in response.finalized_features}
 
 
 @pytest.mark.parametrize("version", [5, 100, 32767])

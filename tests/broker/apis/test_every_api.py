@@ -75,6 +75,7 @@ from kwire.protocol.messages.offset_for_leader_epoch import (
 )
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kwire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kwire.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from kwire.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -294,6 +295,9 @@ def requests(
                     configs=[IncrementalConfig(name="retention.ms", config_operation=0, value="1000")],
                 )
             ]
+        ),
+        "update_features": UpdateFeaturesRequest(
+            feature_updates=[FeatureUpdateKey(feature="group.version", max_version_level=1)]
         ),
         "list_partition_reassignments": ListPartitionReassignmentsRequest(topics=None),
         "describe_cluster": DescribeClusterRequest(),

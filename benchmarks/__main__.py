@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks import coordinators
 from benchmarks.loads import Produce
 from benchmarks.process import machine_cpu_seconds
 from benchmarks.report import Pairs, markdown, write
@@ -54,6 +55,7 @@ def steps(steady: Steady, scale: float) -> list[Step]:
         Step("start", start_and_idle),
         *(Step(f"fresh: {load.name}", fresh(load)) for load in loads),
         *(Step(f"steady: {load.name}", steady.step(load)) for load in loads),
+        *coordinators.steps(),
     ]
 
 

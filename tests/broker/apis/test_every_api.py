@@ -180,6 +180,8 @@ def requests(
             group_id=GROUP,
             generation_id=GENERATION,
             member_id=member_id,
+            protocol_type="consumer" if version >= 5 else None,
+            protocol_name="range" if version >= 5 else None,
             assignments=[SyncGroupRequestAssignment(member_id=member_id, assignment=b"all")],
         ),
         "heartbeat": HeartbeatRequest(group_id=GROUP, generation_id=GENERATION, member_id=member_id),

@@ -108,6 +108,7 @@ class Coordinators:
             TopicRecords(GROUP_RECORD_TYPES),
             broker.clock,
             write_timeout_s=config["offsets.commit.timeout.ms"] / 1000,
+            load_bytes=config["offsets.load.buffer.size"],
             compression=Compression(config["offsets.topic.compression.codec"]),
         )
 

@@ -152,6 +152,7 @@ class Transactions:
             TopicRecords(TRANSACTION_RECORD_TYPES),
             broker.clock,
             write_timeout_s=broker.config["request.timeout.ms"] / 1000,
+            load_bytes=broker.config["transaction.state.log.load.buffer.size"],
         )
         return effects.shard
 

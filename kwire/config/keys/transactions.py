@@ -44,7 +44,7 @@ KEYS = (
         "The min.insync.replicas of __transaction_state. Apache Kafka: 2."),
     ConfigKey("transaction.state.log.segment.bytes", INT, 104857600, SUPPORTED, HIGH, READ_ONLY, at_least(1),
         "Segment size of __transaction_state."),
-    ConfigKey("transaction.state.log.load.buffer.size", INT, 5242880, LATER, HIGH, READ_ONLY, at_least(1),
+    ConfigKey("transaction.state.log.load.buffer.size", INT, 5242880, SUPPORTED, HIGH, READ_ONLY, at_least(1),
         "Bytes read at once when transactions are loaded."),
     ConfigKey("add.partitions.to.txn.retry.backoff.ms", INT, 20, SUPPORTED, HIGH, READ_ONLY, at_least(1),
         "Wait before a partition is verified again with the transaction coordinator."),

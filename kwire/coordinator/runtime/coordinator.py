@@ -38,6 +38,8 @@ class Coordinator(Generic[M]):
         """How many partitions the internal topic has; 0 while there is none."""
         self._make_shard = make_shard
         self._loading: list[Shard[M]] = []
+        self._loader = trio.Lock()
+        """One shard is loaded at a time, which bounds the memory that it takes."""
         self._wake = trio.Event()
         self._wake_at = float("-inf")
 
@@ -112,7 +114,8 @@ class Coordinator(Generic[M]):
 
     async def _load(self, shard: Shard[M]) -> None:
         try:
-            await shard.load()
+            async with self._loader:
+                await shard.load()
         except KafkaError as error:
             logger.error("%s coordinator could not load log=%r error=%s", self.name, shard.log, error)
         except Exception:

@@ -35,9 +35,6 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-_LOAD_BYTES = 1024 * 1024
-"""Read at once while loading."""
-
 _RECORDS_PER_TURN = 200
 """Records replayed before other tasks get their turn."""
 
@@ -81,14 +78,19 @@ class Shard(Generic[M]):
         clock: Clock,
         *,
         write_timeout_s: float = 5.0,
+        load_bytes: int = 5 << 20,
         compression: Compression = Compression.NONE,
     ) -> None:
-        """`write_timeout_s`: after which an operation whose records are not committed answers REQUEST_TIMED_OUT."""
+        """`write_timeout_s`: after which an operation whose records are not committed answers REQUEST_TIMED_OUT.
+
+        `load_bytes` are read at once while loading, more only where one batch is larger.
+        """
         self.machine = machine
         self.log = log
         self._codec = codec
         self._clock = clock
         self._write_timeout_s = write_timeout_s
+        self._load_bytes = load_bytes
         self._compression = compression
         self._refusal: ErrorCode | None = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         self._queue: deque[_Write] = deque()
@@ -104,12 +106,13 @@ class Shard(Generic[M]):
     async def load(self) -> None:
         """Replays the log; from then on the shard answers.
 
-        Raises KafkaError where the log cannot be read: then it goes on refusing, with NOT_COORDINATOR.
+        Ends early where it is closed meanwhile. Raises KafkaError where the log cannot be read: then it goes on
+        refusing, with NOT_COORDINATOR.
         """
         try:
             replayed, upto = 0, self.log.start
-            while upto < self.log.end:
-                data = await self.log.read(upto, _LOAD_BYTES)
+            while upto < self.log.end and self._refusal is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                data = await self.log.read(upto, self._load_bytes)
                 if not data:
                     break
                 for header, batch in iter_batches(data):

@@ -30,7 +30,7 @@ KEYS = (
     ConfigKey("group.coordinator.background.threads", INT, 2, MOOT, HIGH, READ_ONLY, at_least(1),
         "Background threads of Apache Kafka's group coordinator; kwire's runs on the event loop."),
     ConfigKey("group.coordinator.append.linger.ms", INT, -1, MOOT, MEDIUM, READ_ONLY, at_least(-1),
-        "How long writes of Apache Kafka's group coordinator wait for others; kwire's wait only while one is appended."),
+        "How long writes of Apache Kafka's group coordinator wait for others; kwire's wait while one is appended."),
     ConfigKey("group.coordinator.cached.buffer.max.bytes", INT, 1048588, MOOT, MEDIUM, CLUSTER_WIDE,
         at_least(524288),
         "Largest write buffer that Apache Kafka's group coordinator keeps for reuse; kwire's keeps none."),

@@ -1,25 +1,53 @@
 """Records of a transaction are taken only where the partition belongs to that transaction (KIP-890).
 
-Before v12 of Produce the client has added the partition, and the coordinator is asked whether it has; from v12 on
-(transaction version 2) the broker adds it. Where the log has records of the very transaction, that has been done.
+Before v12 of Produce and v5 of TxnOffsetCommit the client has added the partition, and the coordinator is asked whether
+it has; from then on (transaction version 2) the broker adds it. Where the log has records of the very transaction, that
+has been done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
 
+from kwire.coordinator.runtime.outcome import Producer
+from kwire.metadata.names import CONSUMER_OFFSETS
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records import InvalidBatch
-from kwire.protocol.records.header import BatchHeader
+from kwire.protocol.records.header import NO_SEQUENCE, BatchHeader
 from kwire.protocol.types import TopicPartition
-from kwire.storage.producer_entry import NO_OFFSET
+from kwire.storage.verification import VerificationGuard
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
 
-_KNOWS_ABORTABLE_FROM = 11
-_ADDS_FROM = 12
+
+class Support(Enum):
+    """What the version of a request stands for."""
+
+    VERIFIES = 0
+    """The client adds partitions itself."""
+    KNOWS_ABORTABLE = 1
+    """And understands TRANSACTION_ABORTABLE."""
+    ADDS = 2
+    """The broker adds partitions; each transaction has an epoch of its own."""
+
+    @classmethod
+    def of_produce(cls, version: int) -> Support:
+        return cls((version > 10) + (version > 11))
+
+    @classmethod
+    def of_txn_offset_commit(cls, version: int) -> Support:
+        return cls((version > 3) + (version > 4))
+
+
+class Verified(NamedTuple):
+    """With what partitions take the batches, and why some do not."""
+
+    guards: dict[TopicPartition, VerificationGuard]
+    refused: dict[TopicPartition, KafkaError]
+
 
 _NOT_NOW = (
     ErrorCode.NETWORK_EXCEPTION,
@@ -29,54 +57,99 @@ _NOT_NOW = (
 )
 
 
-async def verify(
+async def verify_batches(
     broker: Broker, version: int, transactional_id: str, batches: Mapping[TopicPartition, BatchHeader]
-) -> dict[TopicPartition, KafkaError]:
-    """Why the partitions must not take these transactional batches of a Produce; nothing for those that may.
+) -> Verified:
+    """For the transactional batches of a Produce.
 
     Raises INVALID_PRODUCER_ID_MAPPING where they are of several producers.
     """
-    producers = {(header.producer_id, header.producer_epoch) for header in batches.values()}
+    producers = {Producer(header.producer_id, header.producer_epoch) for header in batches.values()}
     if len(producers) != 1:
         raise KafkaError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
         )
-    if version < _ADDS_FROM and not broker.config["transaction.partition.verification.enable"]:
-        return {}
-    ((producer_id, epoch),) = producers
-    unknown = [partition for partition in batches if not _is_open(broker, partition, producer_id, epoch)]
-    if not unknown:
-        return {}
+    support = Support.of_produce(version)
+    sequences = {partition: header.base_sequence for partition, header in batches.items()}
+    guards, refused = await _verify(broker, support, transactional_id, producers.pop(), sequences)
+    return Verified(guards, {partition: _told(code, support) for partition, code in refused.items()})
+
+
+async def verify_offsets(
+    broker: Broker, version: int, transactional_id: str, producer: Producer, index: int
+) -> VerificationGuard | None:
+    """For a TxnOffsetCommit to partition `index` of __consumer_offsets; None where no guard is needed.
+
+    Raises NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, and what the transaction's coordinator answers.
+    """
+    partition = CONSUMER_OFFSETS, index
+    support = Support.of_txn_offset_commit(version)
+    guards, refused = await _verify(broker, support, transactional_id, producer, {partition: NO_SEQUENCE})
+    if partition in refused:
+        raise KafkaError(refused[partition])
+    return guards.get(partition)
+
+
+async def _verify(
+    broker: Broker,
+    support: Support,
+    transactional_id: str,
+    producer: Producer,
+    sequences: Mapping[TopicPartition, int],
+) -> tuple[dict[TopicPartition, VerificationGuard], dict[TopicPartition, ErrorCode]]:
+    adds = support is Support.ADDS
+    if not adds and not broker.config["transaction.partition.verification.enable"]:
+        return {}, {}
+    guards: dict[TopicPartition, VerificationGuard] = {}
+    refused: dict[TopicPartition, ErrorCode] = {}
+    for partition, sequence in sequences.items():
+        try:
+            found = broker.replicas.partition(*partition)
+            guard = found.begin_verification(producer.id, sequence, producer.epoch, supports_epoch_bump=adds)
+        except KafkaError as error:
+            refused[partition] = error.code
+        else:
+            if guard is not None:
+                guards[partition] = guard
+    if guards:
+        codes = await _ask(broker, support, transactional_id, producer, guards)
+        refused |= {partition: code for partition, code in codes.items() if code is not ErrorCode.NONE}
+    return guards, refused
+
+
+async def _ask(
+    broker: Broker,
+    support: Support,
+    transactional_id: str,
+    producer: Producer,
+    partitions: Mapping[TopicPartition, VerificationGuard],
+) -> dict[TopicPartition, ErrorCode]:
+    """What the coordinator says, in the words of a producer."""
     transactions = broker.coordinators.transactions
-    if transactions.coordinator.partitions:
-        codes = await transactions.add_partitions(
-            transactional_id, producer_id, epoch, unknown, verify_only=version < _ADDS_FROM
-        )
-    else:
-        codes = dict.fromkeys(unknown, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    return {partition: _told(code, version) for partition, code in codes.items() if code is not ErrorCode.NONE}
+    if not transactions.coordinator.partitions:
+        return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    codes = await transactions.add_partitions(
+        transactional_id, producer.id, producer.epoch, partitions, verify_only=support is not Support.ADDS
+    )
+    return {partition: _to_producer(code, support) for partition, code in codes.items()}
 
 
-def _is_open(broker: Broker, partition: TopicPartition, producer_id: int, epoch: int) -> bool:
-    found = broker.replicas.partitions.get(partition)
-    if found is None or found.log is None:
-        return False
-    entry = found.log.producer_state.entries.get(producer_id)
-    return entry is not None and entry.epoch == epoch and entry.txn_first_offset != NO_OFFSET
+def _to_producer(code: ErrorCode, support: Support) -> ErrorCode:
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and support is Support.VERIFIES:
+        return ErrorCode.INVALID_TXN_STATE
+    return code
 
 
-def _told(code: ErrorCode, version: int) -> KafkaError:
-    """What the coordinator's error is to the producer."""
-    if code in _NOT_NOW or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < _ADDS_FROM):
+def _told(code: ErrorCode, support: Support) -> KafkaError:
+    """The error in the answer to a Produce."""
+    if code in _NOT_NOW or (code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not Support.ADDS):
         # An error on which every client tries again, without asking for metadata.
         return InvalidBatch(
             ErrorCode.NOT_ENOUGH_REPLICAS,
             f"Unable to verify the partition has been added to the transaction. Underlying error: {code.name}",
         )
-    if code is ErrorCode.PRODUCER_FENCED:
-        return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
-    if code is ErrorCode.TRANSACTION_ABORTABLE and version < _KNOWS_ABORTABLE_FROM:
-        code = ErrorCode.INVALID_TXN_STATE
     if code is ErrorCode.INVALID_TXN_STATE:
         return InvalidBatch(code, "Partition was not added to the transaction")
     return KafkaError(code)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kwire.cluster.partition import Partition
     from kwire.ports.files import Buffer
     from kwire.storage.log import Log
+    from kwire.storage.verification import VerificationGuard
 
 
 class LeaderLog:
@@ -57,8 +58,12 @@ class LeaderLog:
         """The topic's `max.message.bytes`."""
         return self._log.config.max_message_bytes
 
-    async def append(self, batch: Buffer, *, transaction_version: int = 0) -> int:
+    async def append(
+        self, batch: Buffer, *, transaction_version: int = 0, verification: VerificationGuard | None = None
+    ) -> int:
         """Appends one batch (base offset 0, control batches too) with acks=all; returns the log's end behind it.
+
+        `verification`: of the partition, for the first batch of a client's transaction.
 
         Raises NOT_LEADER_OR_FOLLOWER once the leader epoch is over, and what `Partition.append` raises.
         """
@@ -68,7 +73,11 @@ class LeaderLog:
                 ErrorCode.NOT_LEADER_OR_FOLLOWER, f"Leader epoch {self.leader_epoch} of {partition.name} is over"
             )
         appended = await partition.append(
-            batch, ALL, origin=Origin.COORDINATOR, transaction_version=transaction_version
+            batch,
+            ALL,
+            origin=Origin.COORDINATOR,
+            transaction_version=transaction_version,
+            verification=verification,
         )
         return appended.required_offset
 

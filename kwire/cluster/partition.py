@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kwire.ports.files import Buffer
     from kwire.storage.log import AppendInfo, Log
     from kwire.storage.validated import ValidatedBatches
+    from kwire.storage.verification import VerificationGuard
 
 ALL = -1
 """`acks` that wait for all in-sync replicas."""
@@ -162,6 +163,17 @@ class Partition(Replica):
             )
         return leadership.log
 
+    def begin_verification(
+        self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard | None:
+        """The guard with which the leader takes a transactional batch; None where it needs none (KIP-890).
+
+        Raises what `local_log` raises, INVALID_PRODUCER_EPOCH.
+        """
+        return self.local_log().begin_verification(
+            producer_id, sequence, epoch, supports_epoch_bump=supports_epoch_bump
+        )
+
     async def append(
         self,
         records: ValidatedBatches | Buffer,
@@ -169,17 +181,20 @@ class Partition(Replica):
         *,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
+        verification: VerificationGuard | None = None,
     ) -> Appended:
         """Appends as the leader; a blob of bytes is validated first. Raises what `check_appendable` and the log raise.
 
         With acks=all the caller then waits (`kwire.cluster.waiting.ReplicationWait`). `transaction_version` is that
-        under which a marker is written (KIP-890).
+        under which a marker is written, `verification` what `begin_verification` gave (KIP-890).
         """
         log = self.check_appendable(acks)
         epoch = self.leader_epoch
         self._holders += 1
         try:
-            info = await log.append_as_leader(records, epoch, origin=origin, transaction_version=transaction_version)
+            info = await log.append_as_leader(
+                records, epoch, origin=origin, transaction_version=transaction_version, verification=verification
+            )
         finally:
             # A caller that is cancelled while the log is flushed leaves an append that is there for all others.
             self.release_role()

@@ -37,6 +37,7 @@ from kwire.storage.timestamps import FoundOffset
 from kwire.storage.transaction_index import AbortedTransaction
 from kwire.storage.validated import Origin, ValidatedBatches
 from kwire.storage.validation import check, first_batch
+from kwire.storage.verification import VerificationGuard
 
 __all__ = ["AppendInfo", "FoundOffset", "Log", "LogRead", "UnexpectedAppendOffset"]
 
@@ -205,6 +206,15 @@ class Log:
 
     # Appending
 
+    def begin_verification(
+        self, producer_id: int, sequence: int, epoch: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard | None:
+        """See `ProducerStateManager.begin_verification`."""
+        now_ms = self.services.clock.wall_ms()
+        return self.producer_state.begin_verification(
+            producer_id, sequence, epoch, now_ms, supports_epoch_bump=supports_epoch_bump
+        )
+
     async def append_as_leader(
         self,
         batches: ValidatedBatches | Buffer,
@@ -212,11 +222,14 @@ class Log:
         *,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
+        verification: VerificationGuard | None = None,
     ) -> AppendInfo:
         """Appends batches at the log's end, giving them offsets and the leader's epoch.
 
-        A blob of bytes is validated first. `transaction_version` is that under which a marker is written. Raises
-        InvalidBatch; KafkaError OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
+        A blob of bytes is validated first. `transaction_version` is that under which a marker is written,
+        `verification` what `begin_verification` gave for the first batch of a transaction.
+
+        Raises InvalidBatch; KafkaError OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
         TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR. The log is then as it was before.
         """
         if not isinstance(batches, ValidatedBatches):
@@ -227,7 +240,7 @@ class Log:
         for batch in batches.batches:
             placed.append(Placed(batch.header, offset, batch.buffers(offset, leader_epoch)))
             offset += batch.header.last_offset_delta + 1
-        info = self._append(placed, batches.log_append_time, origin, transaction_version)
+        info = self._append(placed, batches.log_append_time, origin, transaction_version, verification)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             await self.flush()
         return info
@@ -254,14 +267,19 @@ class Log:
             for header, base_offset, _ in group:
                 if header.leader_epoch >= 0:
                     self.epochs.assign(header.leader_epoch, base_offset)
-            newest = max(newest, self._append(group, -1, Origin.REPLICATION, 0).max_timestamp)
+            newest = max(newest, self._append(group, -1, Origin.REPLICATION).max_timestamp)
             del batches[: len(group)]
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             await self.flush()
         return AppendInfo(first_offset, self.log_end_offset - 1, newest, -1, self.log_start_offset)
 
     def _append(
-        self, batches: list[Placed], log_append_time: int, origin: Origin, transaction_version: int
+        self,
+        batches: list[Placed],
+        log_append_time: int,
+        origin: Origin,
+        transaction_version: int = 0,
+        verification: VerificationGuard | None = None,
     ) -> AppendInfo:
         """Writes batches that have their offsets, and counts them in: all of it or nothing."""
         if self.deleted or self.log_dir.offline_reason is not None:
@@ -283,6 +301,9 @@ class Log:
             if header.producer_id >= 0:
                 if origin is Origin.CLIENT and (known := self.producer_state.find_duplicate(header)) is not None:
                     return self._duplicate(known)
+                if header.transactional and origin is not Origin.REPLICATION:
+                    demanded = self.services.verifies_transactions
+                    self.producer_state.check_verified(header, verification, demanded=demanded)
                 update = update or self.producer_state.begin(origin)
                 marker = read_end_txn_marker(b"".join(parts)) if header.control else None
                 update.append(header, base_offset, marker, transaction_version)

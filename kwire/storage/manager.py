@@ -63,7 +63,14 @@ class LogManager:
     ) -> None:
         """`log_dirs`: instead of the configuration's log.dirs."""
         self._config = config
-        self.services = StorageServices.of(files, executor, clock, randomness, config["producer.id.expiration.ms"])
+        self.services = StorageServices.of(
+            files,
+            executor,
+            clock,
+            randomness,
+            config["producer.id.expiration.ms"],
+            verifies_transactions=config["transaction.partition.verification.enable"],
+        )
         self.dirs = [LogDir(files, path.rstrip("/") or "/") for path in log_dirs or config.log_dirs]
         for log_dir in self.dirs:
             log_dir.on_offline = self._dir_failed
@@ -84,6 +91,7 @@ class LogManager:
     def config(self, config: BrokerConfig) -> None:
         self._config = config
         self.services.producer_expiration_ms = config["producer.id.expiration.ms"]
+        self.services.verifies_transactions = config["transaction.partition.verification.enable"]
         for log in self.logs.values():
             log.producer_state.expiration_ms = self.services.producer_expiration_ms
 

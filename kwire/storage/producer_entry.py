@@ -19,6 +19,7 @@ from kwire.protocol.records.header import (
     subtract_sequence,
 )
 from kwire.storage.validated import Origin
+from kwire.storage.verification import Verification
 
 BATCHES_REMEMBERED = 5
 """As many as an idempotent producer may have in flight (max.in.flight.requests.per.connection)."""
@@ -118,8 +119,12 @@ class ProducerEntry:
             self.batches.clear()
             self.epoch = epoch
 
-    def append_data(self, header: BatchHeader, base_offset: int, origin: Origin, name: str) -> bool:
+    def append_data(
+        self, header: BatchHeader, base_offset: int, origin: Origin, name: str, verification: Verification | None = None
+    ) -> bool:
         """Takes up a data batch at `base_offset`; True where it begins a transaction.
+
+        `verification`: the attempt of the producer, if there is one, to begin a transaction here.
 
         KafkaError, with the entry in disorder, if the batch may not follow: INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
         and for a client's OUT_OF_ORDER_SEQUENCE_NUMBER.
@@ -127,6 +132,9 @@ class ProducerEntry:
         if header.producer_epoch < self.epoch:
             self._refuse_epoch(header.producer_epoch, base_offset, origin, name, "smaller than")
         if origin is Origin.CLIENT:
+            if verification is not None:
+                known = bool(self.batches)
+                verification.check_sequence(header.base_sequence, known, self.producer_id, base_offset, name)
             self._check_sequence(header, base_offset, name)
         if self.epoch != header.producer_epoch:
             self._enter_epoch(header.producer_epoch)

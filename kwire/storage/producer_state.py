@@ -2,7 +2,9 @@
 
 The way of an append through here:
 
+    manager.begin_verification(…)         a guard for the first batch of a transaction, before its coordinator is asked
     manager.find_duplicate(header)        a client's batch that is in the log already: answer its old offsets
+    manager.check_verified(header, …)     refuses a transactional batch that nobody has verified
     update = manager.begin(origin)
     update.append(header, base_offset)    refuses by KafkaError; the manager is as before
     … the batch is written …
@@ -21,6 +23,7 @@ from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
 from kwire.ports.files import FileSystem
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import EndTxnMarker, read_end_txn_marker
 from kwire.protocol.records.crc import Buffer
 from kwire.protocol.records.header import BatchHeader
@@ -28,17 +31,20 @@ from kwire.storage.layout import DELETED, SNAPSHOT, parse_segment_name, segment_
 from kwire.storage.producer_entry import NO_OFFSET, BatchMetadata, CompletedTxn, ProducerEntry
 from kwire.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot, encode_snapshot
 from kwire.storage.validated import Origin
+from kwire.storage.verification import Verification, VerificationGuard
 
 
 class ProducerUpdate:
     """What one append makes of the producers in it, until it is written and `apply`ed."""
 
-    __slots__ = ("_manager", "_origin", "completed", "entries", "started")
+    __slots__ = ("_manager", "_origin", "completed", "entries", "settled", "started")
 
     def __init__(self, manager: ProducerStateManager, origin: Origin) -> None:
         self._manager = manager
         self._origin = origin
         self.entries: dict[int, ProducerEntry] = {}
+        self.settled: list[int] = []
+        """The producers that wrote to their transaction, or ended it: nothing is to be verified any more."""
         self.started: list[tuple[int, int]] = []
         """(first offset, producer id) of the transactions that begin here."""
         self.completed: list[CompletedTxn] = []
@@ -66,12 +72,15 @@ class ProducerUpdate:
             entry = self.entries[producer_id] = ProducerEntry(producer_id) if known is None else known.copy()
         name = self._manager.name
         if not header.control:
-            if entry.append_data(header, base_offset, self._origin, name):
+            verification = self._manager.verifications.get(producer_id)
+            if entry.append_data(header, base_offset, self._origin, name, verification):
                 self.started.append((base_offset, producer_id))
         elif marker is not None:
             completed = entry.append_marker(header, base_offset, marker, self._origin, name, transaction_version)
             if completed is not None:
                 self.completed.append(completed)
+        if header.transactional:
+            self.settled.append(producer_id)
 
     def append_batch(self, header: BatchHeader, batch: Buffer) -> None:
         """`append` for a batch that has its offset already: a follower's, or one of the log in recovery.
@@ -105,6 +114,8 @@ class ProducerStateManager:
         self._entries: dict[int, ProducerEntry] = {}
         self.entries: Mapping[int, ProducerEntry] = MappingProxyType(self._entries)
         """By producer id; not to be changed."""
+        self.verifications: dict[int, Verification] = {}
+        """Attempts to begin a transaction here, by producer id; not to be changed by others."""
         # First offset -> producer id. Transactions begin at the log's end, so that they are in order of offsets.
         self._ongoing: dict[int, int] = {}
         # (first offset, offset of the marker) of ended transactions whose markers may be above the high watermark.
@@ -126,6 +137,55 @@ class ProducerStateManager:
         self._entries.update(update.entries)
         for first_offset, producer_id in update.started:
             self._ongoing[first_offset] = producer_id
+        for producer_id in update.settled:
+            self.verifications.pop(producer_id, None)
+
+    # Verification
+
+    def begin_verification(
+        self, producer_id: int, sequence: int, epoch: int, now_ms: int, *, supports_epoch_bump: bool
+    ) -> VerificationGuard | None:
+        """The guard with which a transactional batch of the producer may be appended; None where it needs none.
+
+        `sequence` is the batch's base sequence, -1 for a coordinator's. `supports_epoch_bump`: the producer is of
+        transaction version 2. Raises INVALID_PRODUCER_EPOCH.
+        """
+        self._check_epoch(producer_id, epoch)
+        if self._writes_transaction(producer_id, epoch):
+            return None
+        verification = self.verifications.get(producer_id)
+        if verification is None:
+            verification = Verification(sequence, epoch, supports_epoch_bump, now_ms)
+            self.verifications[producer_id] = verification
+        verification.again(sequence, epoch)
+        return verification.guard
+
+    def check_verified(self, header: BatchHeader, guard: VerificationGuard | None, *, demanded: bool) -> None:
+        """Lets a transactional batch pass if its transaction has written here, or with the guard of the producer.
+
+        Without `demanded` (transaction.partition.verification.enable) with any. Raises INVALID_PRODUCER_EPOCH,
+        INVALID_TXN_STATE.
+        """
+        producer_id = header.producer_id
+        if self._writes_transaction(producer_id, header.producer_epoch):
+            return
+        self._check_epoch(producer_id, header.producer_epoch)
+        if demanded and not header.control:
+            verification = self.verifications.get(producer_id)
+            if verification is None or verification.guard is not guard:
+                raise KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+
+    def _writes_transaction(self, producer_id: int, epoch: int) -> bool:
+        entry = self._entries.get(producer_id)
+        return entry is not None and entry.txn_first_offset != NO_OFFSET and entry.epoch == epoch
+
+    def _check_epoch(self, producer_id: int, epoch: int) -> None:
+        entry = self._entries.get(producer_id)
+        if entry is not None and epoch < entry.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {producer_id} is {epoch}, which is smaller than the last seen epoch {entry.epoch}",
+            )
 
     # Transactions
 
@@ -162,9 +222,15 @@ class ProducerStateManager:
     # Forgetting
 
     def remove_expired(self, now_ms: int) -> None:
-        """Forgets the producers that have been silent for `expiration_ms`, unless a transaction of theirs is open."""
+        """Forgets the producers that have been silent for `expiration_ms`, unless a transaction of theirs is open.
+
+        And the verifications begun so long ago, of which nothing came.
+        """
         for producer_id in [entry.producer_id for entry in self._entries.values() if self._expired(entry, now_ms)]:
             del self._entries[producer_id]
+        for producer_id, verification in list(self.verifications.items()):
+            if now_ms - verification.started_ms >= self.expiration_ms:
+                del self.verifications[producer_id]
 
     def _expired(self, entry: ProducerEntry, now_ms: int) -> bool:
         return entry.txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= self.expiration_ms

@@ -26,6 +26,8 @@ class StorageServices:
     open_files: OpenFiles
     producer_expiration_ms: int
     """producer.id.expiration.ms"""
+    verifies_transactions: bool
+    """transaction.partition.verification.enable"""
 
     @classmethod
     def of(
@@ -35,6 +37,17 @@ class StorageServices:
         clock: Clock,
         randomness: Randomness,
         producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS,
+        *,
+        verifies_transactions: bool = True,
     ) -> StorageServices:
         """Services on these ports."""
-        return cls(files, executor, clock, randomness, Chores(executor, clock), OpenFiles(), producer_expiration_ms)
+        return cls(
+            files,
+            executor,
+            clock,
+            randomness,
+            Chores(executor, clock),
+            OpenFiles(),
+            producer_expiration_ms,
+            verifies_transactions,
+        )

@@ -126,8 +126,13 @@ async def test_transactions(cluster, autojump_clock):
     def stable() -> list[int]:
         return [cluster[broker].partition().log.last_stable_offset for broker in (1, 2)]
 
-    await log.append(batch(b"a", b"b", producer_id=7, producer_epoch=0, transactional=True))
-    await log.append(batch(b"c", producer_id=8, producer_epoch=0, transactional=True))
+    for producer, values in (7, [b"a", b"b"]), (8, [b"c"]):
+        guard = partition.begin_verification(producer, -1, 0, supports_epoch_bump=True)
+        data = batch(*values, producer_id=producer, producer_epoch=0, transactional=True)
+        with pytest.raises(KafkaError) as raised:
+            await log.append(data)
+        assert raised.value.code is ErrorCode.INVALID_TXN_STATE
+        await log.append(data, verification=guard)
     await trio.sleep(2)
     assert (log.committed, stable()) == (3, [0, 0])
     await log.append(_marker(7, 1, commit=False), transaction_version=2)
@@ -144,7 +149,8 @@ async def test_a_marker_is_checked_under_its_transaction_version(cluster, autoju
     """From transaction.version 2 on each transaction has an epoch of its own, which its marker bumps (KIP-890)."""
     await cluster.create(replicas=(1,))
     log = log_of(cluster)
-    await log.append(batch(b"a", producer_id=7, producer_epoch=3, transactional=True))
+    guard = cluster[1].partition().begin_verification(7, -1, 3, supports_epoch_bump=False)
+    await log.append(batch(b"a", producer_id=7, producer_epoch=3, transactional=True), verification=guard)
     with pytest.raises(KafkaError) as raised:
         await log.append(_marker(7, 3, commit=True), transaction_version=2)
     assert raised.value.code is ErrorCode.INVALID_PRODUCER_EPOCH

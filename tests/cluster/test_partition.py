@@ -70,7 +70,8 @@ async def test_open_transactions(cluster, autojump_clock):
 
     records = simple_records([(None, b"in")], cluster[1].clock.wall_ms())
     batch = build_batch(records, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
-    await partition.append(batch, 1, origin=Origin.COORDINATOR)
+    guard = partition.begin_verification(7, 0, 0, supports_epoch_bump=True)
+    await partition.append(batch, 1, origin=Origin.COORDINATOR, verification=guard)
     await cluster[1].append(b"out")
     read = await partition.fetch(0, 1000)
     assert (read.last_stable_offset, read.high_watermark) == (0, 2)

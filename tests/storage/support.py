@@ -80,11 +80,15 @@ class Place:
         self.files = files or self.memory
         self.root = root
         self.config = config(**values)
+        self.verifies_transactions = False
+        """Whether a transaction must have been verified before its first record is appended."""
         self.services = self._new_services()
         self.files.make_dirs(root)
 
     def _new_services(self) -> StorageServices:
-        return StorageServices.of(self.files, self.executor, self.clock, SeededRandomness(1))
+        return StorageServices.of(
+            self.files, self.executor, self.clock, SeededRandomness(1), verifies_transactions=self.verifies_transactions
+        )
 
     def open(self, *, clean: bool = True, recovery_point: int = 0, log_start: int = 0, high_watermark: int = 0) -> Log:
         """Loads the log from its files, as a new process would."""

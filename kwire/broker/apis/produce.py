@@ -7,7 +7,6 @@ to believe in compression; below v3 the request is refused all the same, as in A
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import trio
@@ -15,7 +14,7 @@ import trio
 from kwire.broker.context import RequestRefused
 from kwire.broker.leader_hints import LeaderHints
 from kwire.broker.parked import Parked
-from kwire.broker.transaction_verification import verify
+from kwire.broker.transaction_verification import Verified, verify_batches
 from kwire.broker.turns import Turn
 from kwire.cluster.waiting import ReplicationWait
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
     from kwire.cluster.partition import Appended, Partition
+    from kwire.storage.verification import VerificationGuard
 
 _HINTS = 10
 _BY_TOPIC_ID = 13
@@ -48,6 +48,8 @@ _ALL = -1
 _ACKS = (0, 1, _ALL)
 _MAGIC_AT, _TRANSACTIONAL_AT = 16, 22
 """Where in a batch its magic is, and the byte that holds the flag."""
+
+_NOTHING_TO_VERIFY = Verified({}, {})
 
 _WITHOUT_LOG_START = frozenset(
     {
@@ -67,7 +69,7 @@ async def handle(
 ) -> ProduceResponse | ParkedProduce | None:
     session, acks = context.session, request.acks
     topics = _once(request.topic_data)
-    unverified: Mapping[TopicPartition, KafkaError] = {}
+    verified = _NOTHING_TO_VERIFY
     if _any_transactional(topics):
         transactional_id = request.transactional_id
         if transactional_id is None or not session.allows(
@@ -76,7 +78,7 @@ async def handle(
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         batches = _transactional(broker, context, topics)
         if batches:
-            unverified = await verify(broker, context.api_version, transactional_id, batches)
+            verified = await verify_batches(broker, context.api_version, transactional_id, batches)
     hints = LeaderHints(broker, session, wanted=context.api_version >= _HINTS)
     response = ProduceResponse()
     appends: list[tuple[Partition, Appended]] = []
@@ -95,9 +97,10 @@ async def handle(
                     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
                 if not allowed:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                if (name, data.index) in unverified:
-                    raise unverified[name, data.index]
-                appended = await _append(broker, context, name, data, acks)
+                if verified.refused and (name, data.index) in verified.refused:
+                    raise verified.refused[name, data.index]
+                guard = verified.guards.get((name, data.index)) if verified.guards else None
+                appended = await _append(broker, context, name, data, acks, guard)
             except _Refused as refusal:
                 refused = True
                 partition = _error(data.index, refusal.error, refusal.log_start_offset)
@@ -199,7 +202,12 @@ def _transactional(
 
 
 async def _append(
-    broker: Broker, context: RequestContext, topic: str, data: PartitionProduceData, acks: int
+    broker: Broker,
+    context: RequestContext,
+    topic: str,
+    data: PartitionProduceData,
+    acks: int,
+    guard: VerificationGuard | None,
 ) -> tuple[Partition, Appended]:
     partition = broker.replicas.partition(topic, data.index)
     header, batch = first_batch(data.records, context.api_version)
@@ -210,7 +218,7 @@ async def _append(
         checked = check(header, batch, log.config, broker.clock.wall_ms(), name=log.name)
         if isinstance(checked, PendingWalk):
             checked = await broker.executor.run(checked.run) if checked.large else checked.run()
-        return partition, await partition.append(checked, acks)
+        return partition, await partition.append(checked, acks, verification=guard)
     except KafkaError as error:
         if error.code in _WITHOUT_LOG_START or partition.log is None:
             raise

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kwire.broker.coordinators import caller
+from kwire.broker.transaction_verification import verify_offsets
 from kwire.coordinator.groups.offsets.commit import commit_in_transaction
 from kwire.coordinator.groups.requests import check_group_id
+from kwire.coordinator.runtime.outcome import Producer
+from kwire.coordinator.runtime.shard import as_coordinator
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -20,6 +23,7 @@ from kwire.security.authorizer import Operation, ResourceType
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
+    from kwire.storage.verification import VerificationGuard
 
 
 async def handle(broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
@@ -36,7 +40,8 @@ async def handle(broker: Broker, context: RequestContext, request: TxnOffsetComm
     try:
         check_group_id(request.group_id)
         shard = broker.coordinators.groups.shard_of(request.group_id)
-        response = await shard.write(lambda machine, now: commit_in_transaction(machine, who, request, now))
+        guard = await _verify(broker, context, request)
+        response = await shard.write(lambda machine, now: commit_in_transaction(machine, who, request, now, guard))
     except KafkaError as error:
         response = failed(request, error)
     response.topics = refused + response.topics
@@ -45,6 +50,15 @@ async def handle(broker: Broker, context: RequestContext, request: TxnOffsetComm
 
 def failed(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
     return TxnOffsetCommitResponse(topics=[_refused(topic, error.code) for topic in request.topics])
+
+
+async def _verify(broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest) -> VerificationGuard | None:
+    index = broker.coordinators.groups.partition_of(request.group_id)
+    producer = Producer(request.producer_id, request.producer_epoch)
+    try:
+        return await verify_offsets(broker, context.api_version, request.transactional_id, producer, index)
+    except KafkaError as error:
+        raise as_coordinator(error) from error
 
 
 def _sorted_out(

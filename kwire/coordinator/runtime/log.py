@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kwire.ports.files import Buffer
+from kwire.storage.verification import VerificationGuard
 
 
 class CoordinatorLog(Protocol):
@@ -30,8 +31,11 @@ class CoordinatorLog(Protocol):
     def max_batch_bytes(self) -> int:
         """The topic's `max.message.bytes`."""
 
-    async def append(self, batch: bytes) -> int:
-        """Appends one record batch (base offset 0) and returns the log's end behind it. Raises KafkaError."""
+    async def append(self, batch: bytes, *, verification: VerificationGuard | None = None) -> int:
+        """Appends one record batch (base offset 0) and returns the log's end behind it. Raises KafkaError.
+
+        `verification`: with what the log takes the first batch of a producer's transaction (KIP-890).
+        """
 
     async def read(self, offset: int, max_bytes: int) -> Buffer:
         """Whole batches from the one with `offset` on, at least one where there is one. Raises KafkaError."""

@@ -8,6 +8,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.schema import Message
+from kwire.storage.verification import VerificationGuard
 
 T = TypeVar("T")
 
@@ -77,7 +78,7 @@ class Outcome(Generic[T]):
     """The response, which leaves when the records are committed, and the records, which are appended in one batch.
 
     `response`: the response itself, or one that another operation will give.
-    `producer`: the records belong to this producer's transaction.
+    `producer`: the records belong to this producer's transaction; `verification`: with what the log takes them.
     `marker`: instead of records, a marker that ends a transaction.
     `replay`: False where the operation has changed the state itself, so that the records are not replayed into it.
     `committed`, `failed`: called when the records are committed, or could not be appended (the timeline is back by
@@ -87,6 +88,7 @@ class Outcome(Generic[T]):
     response: T | Pending[T]
     records: Sequence[CoordinatorRecord] = ()
     producer: Producer | None = None
+    verification: VerificationGuard | None = None
     marker: Marker | None = None
     replay: bool = True
     committed: Callable[[Now], None] | None = None

@@ -64,7 +64,12 @@ class _Write:
     def joins(self, other: _Write) -> bool:
         """Whether both may be in one batch."""
         mine, theirs = self.outcome, other.outcome
-        return mine.marker is None and theirs.marker is None and mine.producer == theirs.producer
+        return (
+            mine.marker is None
+            and theirs.marker is None
+            and mine.producer == theirs.producer
+            and mine.verification is theirs.verification
+        )
 
 
 class Shard(Generic[M]):
@@ -267,9 +272,9 @@ class Shard(Generic[M]):
         while self._queue:
             writes = self._appending = self._next_batch()
             try:
-                end = await self.log.append(self._batch(writes))
+                end = await self.log.append(self._batch(writes), verification=writes[0].outcome.verification)
             except KafkaError as error:
-                self._fail_from(writes[0].number, _as_coordinator(error))
+                self._fail_from(writes[0].number, as_coordinator(error))
             except BaseException:
                 self._fail_from(writes[0].number, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
                 raise
@@ -348,7 +353,7 @@ async def _answer(pending: Pending[T], timeout_s: float | None) -> T | KafkaErro
     return pending.result
 
 
-def _as_coordinator(error: KafkaError) -> KafkaError:
+def as_coordinator(error: KafkaError) -> KafkaError:
     """What an append's error means to a coordinator's client."""
     if error.code in _NOT_COORDINATOR:
         return KafkaError(ErrorCode.NOT_COORDINATOR, error.message)

@@ -17,6 +17,7 @@ from kwire.coordinator.runtime.timeline import Timeline, TimelineDict
 from kwire.ports.clock import TrioClock
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.header import BatchHeader, iter_batches, read_header, write_prefix
+from kwire.storage.verification import VerificationGuard
 
 NUMBER = Struct(">i")
 
@@ -35,15 +36,17 @@ class MemoryLog:
         self.failure: KafkaError | None = None
         self.gate: trio.Event | None = None
         self.batches: list[BatchHeader] = []
+        self.guards: list[VerificationGuard | None] = []
         self.progressed: Callable[[], None] = lambda: None
 
-    async def append(self, batch: bytes) -> int:
+    async def append(self, batch: bytes, *, verification: VerificationGuard | None = None) -> int:
         if self.gate is not None:
             await self.gate.wait()
         if self.failure is not None:
             raise self.failure
         header = read_header(batch)
         self.batches.append(header)
+        self.guards.append(verification)
         self.data += write_prefix(self.end, header.batch_length, 0) + batch[16:]
         self.end += header.count
         if self.commits:
@@ -192,6 +195,22 @@ async def test_writes_that_come_while_an_append_is_under_way_share_the_next_batc
         log.gate.set()
     assert [batch.count for batch in log.batches] == [1, 4]
     assert shard.read(read("a")) == 4
+
+
+async def test_a_transactions_writes_share_a_batch_if_they_share_the_guard() -> None:
+    """One that was begun after a marker has a guard of its own, with which the others would not be taken."""
+    log = MemoryLog()
+    log.gate = trio.Event()
+    shard = await shard_of(log)
+    guard = VerificationGuard()
+    async with trio.open_nursery() as nursery:
+        for verification in (None, guard, guard, None):
+            write = put("a", 1, producer=Producer(7, 0), verification=verification)
+            nursery.start_soon(shard.write, write)
+            await trio.testing.wait_all_tasks_blocked()
+        log.gate.set()
+    assert [batch.count for batch in log.batches] == [1, 2, 1]
+    assert log.guards == [None, guard, None]
 
 
 async def test_a_batch_is_never_larger_than_the_topic_allows() -> None:

@@ -26,6 +26,7 @@ from kwire.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from kwire.storage.verification import VerificationGuard
 
 if TYPE_CHECKING:
     from kwire.coordinator.groups.machine import GroupMachine
@@ -77,9 +78,15 @@ def commit(
 
 
 def commit_in_transaction(
-    machine: GroupMachine, caller: Caller, request: TxnOffsetCommitRequest, now: Now
+    machine: GroupMachine,
+    caller: Caller,
+    request: TxnOffsetCommitRequest,
+    now: Now,
+    verification: VerificationGuard | None = None,
 ) -> Outcome[TxnOffsetCommitResponse]:
     """Stores the offsets, which count when the producer's transaction is committed.
+
+    `verification`: that the transaction's coordinator knows of it, where this is the first of the transaction.
 
     Raises what `Group.check_commit` raises, a stale member epoch as ILLEGAL_GENERATION.
     """
@@ -111,7 +118,7 @@ def commit_in_transaction(
                 records.append(offset_record(request.group_id, (topic.name, partition.partition_index), offset))
         topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=answers))
     producer = Producer(request.producer_id, request.producer_epoch)
-    return Outcome(TxnOffsetCommitResponse(topics=topics), records, producer=producer)
+    return Outcome(TxnOffsetCommitResponse(topics=topics), records, producer=producer, verification=verification)
 
 
 def _check_metadata(

@@ -13,6 +13,8 @@ from kwire.config.alter import Alteration, Op, alter, changed, check_alterations
 from kwire.config.definition import ConfigKey
 from kwire.config.dynamic import validate_dynamic
 from kwire.config.errors import ConfigError, InvalidRequest
+from kwire.config.group import validate_group_configs
+from kwire.config.group_keys import GROUP_KEYS
 from kwire.config.keys import BROKER_KEYS
 from kwire.config.topic import validate_topic_configs
 from kwire.config.topic_keys import TOPIC_KEYS
@@ -79,9 +81,8 @@ async def change_configs(
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {number}")
     kind = ConfigResource(number)
     check_allowed(session, Operation.ALTER_CONFIGS, kind, name)
-    if kind in (ConfigResource.CLIENT_METRICS, ConfigResource.GROUP):
-        what = "client metrics subscriptions" if kind is ConfigResource.CLIENT_METRICS else "configs of groups"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"This version of kwire has no {what}.")
+    if kind is ConfigResource.CLIENT_METRICS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "This version of kwire has no client metrics subscriptions.")
 
     def decision(image: MetadataImage) -> tuple[None, Sequence[Change]]:
         if kind is ConfigResource.TOPIC:
@@ -94,6 +95,13 @@ async def change_configs(
             wanted = decide(current, TOPIC_KEYS)
             validate_topic_configs(wanted)
             store_kind = "topic"
+        elif kind is ConfigResource.GROUP:
+            if not name:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+            current = image.config("group", name)
+            wanted = decide(current, GROUP_KEYS)
+            validate_group_configs(broker.config, wanted)
+            store_kind = "group"
         else:
             if name:
                 _check_node(broker, name, f"Unexpected broker id, expected {broker.id}, but received {name}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class ConfigResource(IntEnum):
     """The resource types of the config APIs (Kafka's `ConfigResource.Type`).
 
-    Client metrics subscriptions (KIP-714) and groups never have any configs here: nothing would act on them.
+    Client metrics subscriptions (KIP-714) never have any configs here: nothing would act on them.
     """
 
     TOPIC = 2

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from kwire.config.broker import BrokerConfig
 from kwire.config.definition import ConfigKey, Scope
+from kwire.config.group_keys import BROKER_SYNONYMS, GROUP_KEYS
 from kwire.config.keys import BROKER_KEYS
 from kwire.config.topic import broker_default
 from kwire.config.topic_keys import SAME_SETTING, SYNONYMS, TOPIC_KEYS
@@ -28,6 +29,7 @@ class ConfigSource(IntEnum):
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
     DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    GROUP_CONFIG = 8
 
 
 class SynonymRow(NamedTuple):
@@ -68,6 +70,28 @@ def describe_topic(
             synonyms.append(SynonymRow(name, to_text(value), ConfigSource.DYNAMIC_TOPIC_CONFIG))
         if name in SYNONYMS:
             synonyms += _broker_synonyms(broker, SYNONYMS[name][0].broker_key)
+        rows.append(_row(key, to_text(value), synonyms, read_only=False))
+    return rows
+
+
+def describe_group(
+    broker: BrokerConfig, overrides: Mapping[str, str], names: Collection[str] | None = None
+) -> list[ConfigRow]:
+    """A group's configs: all, or those named (names that are no group config give no row)."""
+    rows = []
+    for name, key in GROUP_KEYS.items():
+        if not _wanted(name, names):
+            continue
+        broker_key = BROKER_SYNONYMS.get(name)
+        if broker_key is None:
+            value = key.default
+            synonyms = [SynonymRow(name, key.default_text, ConfigSource.DEFAULT_CONFIG)]
+        else:
+            value = broker[broker_key]
+            synonyms = _broker_synonyms(broker, broker_key)
+        if name in overrides:
+            value = key.parse(overrides[name])
+            synonyms.insert(0, SynonymRow(name, to_text(value), ConfigSource.GROUP_CONFIG))
         rows.append(_row(key, to_text(value), synonyms, read_only=False))
     return rows
 

@@ -12,6 +12,7 @@ from kwire.config.describe import (
     ConfigSource,
     describe_broker,
     describe_broker_defaults,
+    describe_group,
     describe_topic,
 )
 from kwire.config.types import Type
@@ -30,6 +31,8 @@ from kwire.security.authorizer import Operation
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
+
+_NAMED = {ConfigResource.GROUP: "Group name", ConfigResource.CLIENT_METRICS: "Client metrics subscription name"}
 
 
 async def handle(broker: Broker, context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
@@ -68,10 +71,11 @@ def _rows(broker: Broker, context: RequestContext, resource: DescribeConfigsReso
         if name not in image.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
         return describe_topic(broker.config, image.config("topic", name), names)
-    if kind in (ConfigResource.CLIENT_METRICS, ConfigResource.GROUP):
-        if not name:
-            what = "Group name" if kind is ConfigResource.GROUP else "Client metrics subscription name"
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{what} must not be empty")
+    if kind in _NAMED and not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{_NAMED[kind]} must not be empty")
+    if kind is ConfigResource.GROUP:
+        return describe_group(broker.config, image.config("group", name), names)
+    if kind is ConfigResource.CLIENT_METRICS:
         return []
     _check_broker(broker, name, default_too=kind is ConfigResource.BROKER)
     if kind is ConfigResource.BROKER_LOGGER:

@@ -39,6 +39,7 @@ async def handle(
         ConfigResource.TOPIC: sorted(image.topics),
         ConfigResource.BROKER: [str(broker_id) for broker_id in sorted(image.brokers)],
         ConfigResource.BROKER_LOGGER: [str(broker_id) for broker_id in sorted(image.brokers)],
+        ConfigResource.GROUP: sorted(name for kind, name in image.configs if kind == "group"),
     }
     return ListConfigResourcesResponse(
         config_resources=[

@@ -91,10 +91,10 @@ async def test_names_of_this_broker_and_of_all(name: str, autojump_clock) -> Non
         assert [config.name for config in told.configs] == (["num.partitions"] if name else [])
 
 
-async def test_groups_and_client_metrics_have_no_configs(autojump_clock) -> None:
+async def test_client_metrics_have_no_configs(autojump_clock) -> None:
     async with running() as scene:
-        for told in await ask(scene, resource(GROUP, "name"), resource(CLIENT_METRICS, "name")):
-            assert (told.error_code, told.configs) == (0, [])
+        (told,) = await ask(scene, resource(CLIENT_METRICS, "name"))
+        assert (told.error_code, told.configs) == (0, [])
 
 
 @pytest.mark.parametrize("keys", [None, [], ["flush.ms", "no.such.key", "flush.ms"], ["no.such.key"]])

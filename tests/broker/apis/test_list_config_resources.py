@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kwire.metadata.changes import BrokerRegistered
+from kwire.metadata.changes import BrokerRegistered, ConfigsChanged
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from tests.broker.apis.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
@@ -13,23 +13,26 @@ from tests.broker.scene import NEIGHBOUR, Scene, running
 BROKERS = [("1", BROKER), ("2", BROKER)]
 LOGGERS = [("1", BROKER_LOGGER), ("2", BROKER_LOGGER)]
 TOPICS = [("a", TOPIC), ("b", TOPIC)]
+GROUPS = [("g", GROUP)]
 
 
 async def ask(scene: Scene, *kinds: int, version: int = 1) -> ListConfigResourcesResponse:
     for name in ("b", "a"):
         await scene.create(name)
-    await scene.broker.store.commit([BrokerRegistered(NEIGHBOUR)])
+    configs = {"consumer.session.timeout.ms": "50000"}
+    await scene.broker.store.commit([BrokerRegistered(NEIGHBOUR), ConfigsChanged("group", "g", configs)])
     return await scene.call(ListConfigResourcesRequest(resource_types=list(kinds)), version)
 
 
 @pytest.mark.parametrize(
     ("kinds", "expected"),
     [
-        ((), TOPICS + BROKERS + LOGGERS),
+        ((), TOPICS + BROKERS + LOGGERS + GROUPS),
         ((TOPIC,), TOPICS),
         ((BROKER, TOPIC, BROKER), TOPICS + BROKERS),
         ((BROKER_LOGGER,), LOGGERS),
-        ((CLIENT_METRICS, GROUP), []),
+        ((CLIENT_METRICS,), []),
+        ((GROUP, CLIENT_METRICS), GROUPS),
     ],
 )
 async def test_types(kinds: tuple[int, ...], expected: list[tuple[str, int]], autojump_clock) -> None:

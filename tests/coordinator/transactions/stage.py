@@ -14,8 +14,11 @@ from kwire.coordinator.transactions.end_txn import end_txn
 from kwire.coordinator.transactions.init_producer_id import init_producer_id
 from kwire.coordinator.transactions.machine import TransactionMachine
 from kwire.coordinator.transactions.partitions import add_partitions
-from kwire.coordinator.transactions.transaction import Transaction
+from kwire.coordinator.transactions.records import record_of, transaction_of
+from kwire.coordinator.transactions.states import TransactionState
+from kwire.coordinator.transactions.transaction import NO_TIME, Transaction
 from kwire.protocol.coordinator_records.record_types import TRANSACTION_RECORD_TYPES
+from kwire.protocol.coordinator_records.transaction_log import TransactionLogKey, TransactionLogValue
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 TIMEOUT_MS = 60_000
@@ -45,7 +48,9 @@ class Stage:
         self.log = log if log is not None else []
         self.noted = Noted()
         self.ids = iter(range(1000, 10**9))
-        self._settings = config
+        self._config = BrokerConfig(
+            {"log.dirs": "data", **{name.replace("_", "."): value for name, value in config.items()}}
+        )
         self._codec = TopicRecords(TRANSACTION_RECORD_TYPES)
         self._waiting: list[tuple[int, Outcome[Any], list[tuple[bytes, bytes | None]]]] = []
         self.commits = True
@@ -53,13 +58,7 @@ class Stage:
         self._load()
 
     def _machine(self) -> TransactionMachine:
-        config = BrokerConfig(
-            {
-                "log.dirs": "data",
-                **{name.replace("_", "."): value for name, value in self._settings.items()},
-            }
-        )
-        return TransactionMachine(lambda: config, lambda: self.version, self.noted)
+        return TransactionMachine(lambda: self._config, lambda: self.version, self.noted)
 
     def _load(self) -> None:
         for key, value in self.log:
@@ -168,10 +167,21 @@ class Stage:
         return due
 
     def set_epoch(self, epoch: int, transactional_id: str = "t") -> Producer:
-        """As if the producer had come so far."""
+        """As if the producer had come so far, and begun no transaction since."""
         found = self.transaction(transactional_id)
-        self.machine.transactions[transactional_id] = found._replace(epoch=epoch)
-        return Producer(found.producer_id, epoch)
+        after = found._replace(epoch=epoch, state=TransactionState.EMPTY, start_ms=NO_TIME)
+        self.submit(Outcome(None, [record_of(transactional_id, after, self.version)]))
+        return after.producer
+
+    def decoded(self, key: bytes, value: bytes | None) -> tuple[str, Transaction | None]:
+        """What a record of `log` says of which transactional id; None: it is forgotten."""
+        record = self._codec.decode(key, value)
+        assert record is not None
+        assert isinstance(record.key, TransactionLogKey)
+        if record.value is None:
+            return record.key.transactional_id, None
+        assert isinstance(record.value, TransactionLogValue)
+        return record.key.transactional_id, transaction_of(record.value)
 
 
 def code_of(operation: Callable[..., Any], *args: Any, **options: Any) -> ErrorCode:

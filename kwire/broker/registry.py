@@ -129,6 +129,8 @@ APIS: tuple[Api, ...] = (
     Api(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers", _topic(Operation.READ)),
     Api(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "describe_transactions", _transaction(Operation.DESCRIBE)),
     Api(ApiKey.LIST_TRANSACTIONS, 0, 2, "list_transactions", _transaction(Operation.DESCRIBE)),
+    Api(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, "consumer_group_heartbeat", _group(Operation.READ)),
+    Api(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, "consumer_group_describe", _group(Operation.DESCRIBE)),
     Api(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "list_config_resources", _cluster(Operation.DESCRIBE_CONFIGS)),
     Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "describe_topic_partitions", _topic(Operation.DESCRIBE)),
 )

@@ -10,6 +10,9 @@ from kwire.config.errors import ConfigError
 from kwire.config.types import invalid, parse_integer, trim
 
 _HOST = re.compile(r"[0-9a-zA-Z\-%._:]*")
+CONSUMER_GROUP_ASSIGNORS = ("uniform", "range")
+"""The server-side assignors that there are. Apache Kafka takes names of Java classes besides."""
+
 _HOUR_MS = 3_600_000
 _MINUTE_MS = 60_000
 
@@ -20,6 +23,7 @@ def check_together(values: Mapping[str, Any]) -> None:
     _check_times(values)
     _check_replication(values)
     _check_connections(values)
+    _check_consumer_groups(values)
 
 
 def _require(holds: bool, message: str) -> None:
@@ -75,6 +79,19 @@ def _check_connections(values: Mapping[str, Any]) -> None:
         values["max.connections.per.ip"] > 0 or bool(overrides),
         "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set.",
     )
+
+
+def _check_consumer_groups(values: Mapping[str, Any]) -> None:
+    for setting in ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"):
+        name, least, most = (f"group.consumer.{bound}{setting}" for bound in ("", "min.", "max."))
+        for one, other in ((most, least), (name, least)):
+            _require(values[one] >= values[other], f"{one} must be greater than or equal to {other}")
+        _require(values[name] <= values[most], f"{name} must be less than or equal to {most}")
+        if setting == "session.timeout.ms":
+            heartbeat = "group.consumer.heartbeat.interval.ms"
+            _require(values[heartbeat] < values[name], f"{heartbeat} must be less than {name}")
+    for assignor in values["group.consumer.assignors"]:
+        _require(assignor in CONSUMER_GROUP_ASSIGNORS, f"Class {assignor} cannot be found")
 
 
 def connection_overrides(text: str) -> dict[str, int]:

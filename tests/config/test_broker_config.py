@@ -138,6 +138,25 @@ def test_unknown_keys_are_a_warning() -> None:
             "replica.fetch.wait.max.ms should always be less than or equal to replica.lag.time.max.ms",
         ),
         (
+            "group.consumer.session.timeout.ms=1000",
+            "group.consumer.session.timeout.ms must be greater than or equal to group.consumer.min.session.timeout.ms",
+        ),
+        (
+            "group.consumer.max.heartbeat.interval.ms=1000",
+            "group.consumer.max.heartbeat.interval.ms must be greater than or equal to "
+            "group.consumer.min.heartbeat.interval.ms",
+        ),
+        (
+            "group.consumer.assignment.interval.ms=20000",
+            "group.consumer.assignment.interval.ms must be less than or equal to "
+            "group.consumer.max.assignment.interval.ms",
+        ),
+        (
+            "group.consumer.heartbeat.interval.ms=45000\ngroup.consumer.max.heartbeat.interval.ms=45000",
+            "group.consumer.heartbeat.interval.ms must be less than group.consumer.session.timeout.ms",
+        ),
+        ("group.consumer.assignors=uniform,sticky", "Class sticky cannot be found"),
+        (
             "max.connections.per.ip=0",
             "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set.",
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from kwire.coordinator.groups.offsets.expiration import OffsetExpiration
@@ -9,6 +10,9 @@ from kwire.coordinator.runtime.outcome import CoordinatorRecord, Now
 
 if TYPE_CHECKING:
     from kwire.coordinator.groups.machine import GroupMachine
+
+CommitCheck = Callable[[str, bytes, int], None]
+"""Given the name and id of a topic and a partition, raises what a commit of that partition gets."""
 
 
 class Group(Protocol):
@@ -34,10 +38,11 @@ class Group(Protocol):
 
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, *, transactional: bool, api_version: int
-    ) -> None:
+    ) -> CommitCheck | None:
         """Raises what an OffsetCommit or TxnOffsetCommit of that member and generation or member epoch gets.
 
         UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, STALE_MEMBER_EPOCH, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS, …
+        Returns what is to be asked for each partition besides, if anything; what that raises fails the whole request.
         """
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kwire.config.broker import BrokerConfig
+from kwire.coordinator.groups.consumer.metadata_hash import TopicHashes
+from kwire.coordinator.groups.consumer.patterns import TopicWatch
 from kwire.coordinator.groups.offsets.cleanup import schedule_cleanup
 from kwire.coordinator.groups.offsets.offsets import Offsets
 from kwire.coordinator.groups.replay import REPLAY
@@ -34,6 +36,8 @@ class GroupMachine:
         self.groups: TimelineDict[str, Group] = TimelineDict(self.timeline)
         """By id."""
         self.offsets = Offsets(self.timeline)
+        self.topic_hashes = TopicHashes()
+        self.topic_watch = TopicWatch()
 
     def replay(self, record: CoordinatorRecord, producer: Producer | None) -> None:
         REPLAY[type(record.key)](self, record, producer)

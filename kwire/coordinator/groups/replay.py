@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kwire.coordinator.groups.classic.records import replay_group
+from kwire.coordinator.groups.consumer.replay import REPLAY as CONSUMER_REPLAY
 from kwire.coordinator.groups.offsets.records import replay_offset
 from kwire.coordinator.runtime.outcome import CoordinatorRecord, Producer
 from kwire.protocol.coordinator_records.group_metadata import GroupMetadataKey
@@ -22,4 +23,5 @@ REPLAY: dict[type[Message], Replay] = {
     LegacyOffsetCommitKey: replay_offset,
     OffsetCommitKey: replay_offset,
     GroupMetadataKey: replay_group,
+    **CONSUMER_REPLAY,
 }

@@ -17,6 +17,8 @@ from kwire.protocol.messages.add_partitions_to_txn import (
 )
 from kwire.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from kwire.protocol.messages.api_versions import ApiVersionsRequest
+from kwire.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from kwire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kwire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kwire.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -94,6 +96,7 @@ ONE_BATCH = build_batch([Record(0, 1_700_000_000_000, None, b"value", [])])
 
 GROUP = "group"
 EMPTY_GROUP = "another"
+CONSUMER_GROUP = "of the consumer protocol"
 GENERATION = 1
 TRANSACTION = "transaction"
 PROTOCOLS = [JoinGroupRequestProtocol(name="range", metadata=b"")]
@@ -121,7 +124,19 @@ async def join_a_group(scene: Scene) -> str:
     )
     committed = await scene.call(commit, 9)
     assert not any(error_codes(committed)), committed
+    assert (await scene.call(heartbeat())).error_code == 0
     return joined.member_id
+
+
+def heartbeat() -> ConsumerGroupHeartbeatRequest:
+    """The first of CONSUMER_GROUP's only member."""
+    return ConsumerGroupHeartbeatRequest(
+        group_id=CONSUMER_GROUP,
+        member_id="member",
+        rebalance_timeout_ms=10000,
+        subscribed_topic_names=["topic"],
+        topic_partitions=[],
+    )
 
 
 async def begin_a_transaction(scene: Scene) -> int:
@@ -190,6 +205,8 @@ def requests(
             if version >= 3
             else LeaveGroupRequest(group_id=GROUP, member_id=member_id)
         ),
+        "consumer_group_heartbeat": heartbeat(),
+        "consumer_group_describe": ConsumerGroupDescribeRequest(group_ids=[CONSUMER_GROUP]),
         "describe_groups": DescribeGroupsRequest(groups=[GROUP]),
         "list_groups": ListGroupsRequest(),
         "delete_groups": DeleteGroupsRequest(groups_names=[EMPTY_GROUP]),

@@ -29,6 +29,7 @@ from kwire.protocol.messages.txn_offset_commit import (
 from kwire.storage.verification import VerificationGuard
 
 if TYPE_CHECKING:
+    from kwire.coordinator.groups.group import CommitCheck, Group
     from kwire.coordinator.groups.machine import GroupMachine
 
 _NO_GROUP_FROM = 9
@@ -47,8 +48,9 @@ def commit(
     """
     group = machine.groups.get(request.group_id)
     generation = request.generation_id_or_member_epoch
+    check: CommitCheck | None = None
     if group is not None:
-        group.check_commit(
+        check = group.check_commit(
             request.member_id,
             request.group_instance_id,
             generation,
@@ -71,6 +73,8 @@ def commit(
             code = _check_metadata(partition, longest)
             answers.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
             if not code:
+                if check is not None:
+                    check(topic.name, topic.topic_id, partition.partition_index)
                 offset = _offset(partition, now, expires_ms, topic.topic_id)
                 records.append(offset_record(request.group_id, (topic.name, partition.partition_index), offset))
         topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
@@ -93,13 +97,7 @@ def commit_in_transaction(
     group = machine.groups.get(request.group_id)
     if group is not None:
         try:
-            group.check_commit(
-                request.member_id,
-                request.group_instance_id,
-                request.generation_id,
-                transactional=True,
-                api_version=caller.api_version,
-            )
+            _check_transactional(machine, group, caller, request)
         except KafkaError as error:
             if error.code is ErrorCode.STALE_MEMBER_EPOCH:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from None
@@ -119,6 +117,26 @@ def commit_in_transaction(
         topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=answers))
     producer = Producer(request.producer_id, request.producer_epoch)
     return Outcome(TxnOffsetCommitResponse(topics=topics), records, producer=producer, verification=verification)
+
+
+def _check_transactional(machine: GroupMachine, group: Group, caller: Caller, request: TxnOffsetCommitRequest) -> None:
+    check = group.check_commit(
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        transactional=True,
+        api_version=caller.api_version,
+    )
+    if check is None:
+        return
+    longest = machine.config()["offset.metadata.max.bytes"]
+    for topic in request.topics:
+        known = machine.image().topic(topic.name)
+        if known is None:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
+        for partition in topic.partitions:
+            if not _check_metadata(partition, longest):
+                check(topic.name, known.id, partition.partition_index)
 
 
 def _check_metadata(

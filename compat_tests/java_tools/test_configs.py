@@ -119,3 +119,24 @@ def test_a_read_only_broker_setting_is_refused(java_tools: JavaTools, kwire_topi
     said = alter(java_tools, *default, "--add-config", "log.dirs=/tmp", exit_code=1)
     assert "InvalidRequestException" in said
     assert "log.dirs" in said
+
+
+def test_settings_of_a_group(java_tools: JavaTools, settled: Settled) -> None:
+    """Of one that nobody has joined."""
+    entity = ["--entity-type", "groups", "--entity-name", "a-group-with-settings"]
+    key = "consumer.session.timeout.ms"
+    assert "Completed updating config" in alter(java_tools, *entity, "--add-config", f"{key}=50000")
+
+    def shown() -> None:
+        synonyms = f"DYNAMIC_GROUP_CONFIG:{key}=50000, DEFAULT_CONFIG:group.{key}=45000"
+        assert describe(java_tools, *entity) == {key: f"50000 sensitive=false synonyms={{{synonyms}}}"}
+
+    settled(shown)
+    refused = alter(java_tools, *entity, "--add-config", f"{key}=1", exit_code=1)
+    assert f"{key} must be greater than or equal to group.consumer.min.session.timeout.ms" in refused
+    alter(java_tools, *entity, "--delete-config", key)
+
+    def gone() -> None:
+        assert describe(java_tools, *entity) == {}
+
+    settled(gone)

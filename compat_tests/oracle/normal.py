@@ -86,6 +86,8 @@ class Names:
             return "<its port>"
         if (field == "producer_id" and value >= 0) or (field == "session_id" and value > 0):
             return self._numbered(field, value)
+        if field == "finalized_features_epoch" and value >= 0:
+            return "<its epoch>"
         if field in ("total_bytes", "usable_bytes") and value > 0:
             return "<bytes>"
         if "timestamp" in field or field == "log_append_time_ms":

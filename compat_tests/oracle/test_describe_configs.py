@@ -75,14 +75,26 @@ def test_resources_that_do_not_exist(both: Both) -> None:
     both.agree(scenario)
 
 
-def test_resources_without_configs(both: Both) -> None:
+def test_client_metrics_subscriptions(both: Both) -> None:
     def scenario(side: Side) -> None:
         for version in VERSIONS:
             for name in ("name", ""):
                 side.ask(describe(CLIENT_METRICS, name), version, note=f"metrics {name!r}")
-                side.ask(describe(GROUP, name, synonyms=True), version, note=f"group {name!r}")
 
-    both.agree(scenario, "no configs of groups")
+    both.agree(scenario, "no client metrics subscriptions")
+
+
+def test_groups(both: Both) -> None:
+    """Whether there is such a group or not."""
+
+    def scenario(side: Side) -> None:
+        for version in VERSIONS:
+            for name in ("name", ""):
+                side.ask(describe(GROUP, name, synonyms=True), version, note=f"group {name!r}")
+            keys = ["consumer.session.timeout.ms", "nonsense", "group.consumer.session.timeout.ms"]
+            side.ask(describe(GROUP, "name", keys, synonyms=True), version, note="some keys")
+
+    both.agree(scenario, "defaults for one broker")
 
 
 def test_several_resources(both: Both) -> None:

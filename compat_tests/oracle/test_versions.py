@@ -16,7 +16,7 @@ from kwire.protocol.messages.find_coordinator import FindCoordinatorRequest
 pytestmark = pytest.mark.xdist_group("oracle")
 
 API_VERSIONS = 18
-TO_COME = ("APIs to come", "no features")
+TO_COME = ("APIs to come", "features of Apache Kafka alone")
 
 
 def named(software: str, version: str = "1.0") -> ApiVersionsRequest:

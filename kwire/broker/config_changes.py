@@ -96,10 +96,10 @@ async def change_configs(
             validate_topic_configs(wanted)
             store_kind = "topic"
         elif kind is ConfigResource.GROUP:
-            if not name:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
             current = image.config("group", name)
             wanted = decide(current, GROUP_KEYS)
+            if not name:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
             validate_group_configs(broker.config, wanted)
             store_kind = "group"
         else:

@@ -77,6 +77,11 @@ from kwire.protocol.messages.offset_for_leader_epoch import (
 )
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kwire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from kwire.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from kwire.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from kwire.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -144,6 +149,8 @@ async def begin_a_transaction(scene: Scene) -> int:
     producer = await transactions.begin(scene, TRANSACTION)
     added = await transactions.add(scene, producer, transactions.partitions(1), TRANSACTION)
     assert set(added.values()) == {0}
+    await scene.call(FindCoordinatorRequest(key=EMPTY_GROUP), 3)
+    assert await transactions.add_offsets(scene, producer, EMPTY_GROUP, TRANSACTION, version=3) == 0
     return producer.id
 
 
@@ -172,6 +179,16 @@ def requests(
             transactional_id=TRANSACTION, producer_id=producer_id, group_id=GROUP
         ),
         "end_txn": EndTxnRequest(transactional_id=TRANSACTION, producer_id=producer_id, committed=True),
+        "txn_offset_commit": TxnOffsetCommitRequest(
+            transactional_id=TRANSACTION,
+            group_id=EMPTY_GROUP,
+            producer_id=producer_id,
+            topics=[
+                TxnOffsetCommitRequestTopic(
+                    name=topic, partitions=[TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)]
+                )
+            ],
+        ),
         "write_txn_markers": WriteTxnMarkersRequest(
             markers=[
                 WritableTxnMarker(

@@ -11,12 +11,18 @@ from kwire.testing.process import BrokerProcess
 
 HEAP = ("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1")
 """Little memory, and code compiled once: it runs for a minute."""
-SETTINGS = {"log.retention.ms": -1}
-"""Of both brokers. The tests write records of fixed times long past: they shall stay."""
-KAFKAS_OWN = {
-    # What it creates when somebody looks for a coordinator takes long enough with one partition each.
+SETTINGS = {
+    # The tests write records of fixed times long past: they shall stay.
+    "log.retention.ms": -1,
+    # What Apache Kafka creates when somebody looks for a coordinator takes long enough with one partition.
     "offsets.topic.num.partitions": 1,
+    "group.initial.rebalance.delay.ms": 0,
     "transaction.state.log.num.partitions": 1,
+    # Transactions that are open for too long are soon aborted.
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 100,
+}
+"""Of both brokers."""
+KAFKAS_OWN = {
     "share.coordinator.state.topic.num.partitions": 1,
 }
 

@@ -30,12 +30,18 @@ KEYS = (
     ("broker_id",),
     ("api_key",),
     ("log_dir",),
+    ("group_instance_id", "member_id"),
+    ("member_id",),
+    ("group_id",),
+    ("transactional_id",),
 )
 """What the items of a list are about: the first of these fields that say something."""
 ORDERED = frozenset({"synonyms", "record_errors", "aborted_transactions", "active_producers"})
 """Lists whose order says something."""
 DAY_MS = 86_400_000
 _TIMES = re.compile(r"\b1[0-9]{12}\b")
+_MEMBER_ID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+"""What a coordinator appends to a client id or an instance id."""
 _ENDLESSLY_LONG_AGO = re.compile(r"-922337[0-9]{13}\b")
 """Now less the largest int64."""
 
@@ -73,6 +79,8 @@ class Names:
             return "<its host>"
         if field in ("cluster_id", "log_dir") and value:
             return f"<its {field}>"
+        if field in ("member_id", "leader"):
+            return _MEMBER_ID.sub("-<random>", value)
         for theirs, name in self._texts.items():
             value = value.replace(theirs, name)
         value = value.removeprefix("requirement failed: ")  # Scala's, not Kafka's
@@ -90,7 +98,7 @@ class Names:
             return "<its epoch>"
         if field in ("total_bytes", "usable_bytes") and value > 0:
             return "<bytes>"
-        if "timestamp" in field or field == "log_append_time_ms":
+        if "timestamp" in field or field in ("log_append_time_ms", "transaction_start_time_ms"):
             return "<now>" if self._started_ms <= value < self._started_ms + DAY_MS / 48 else value
         return value
 
@@ -175,7 +183,7 @@ def batches(blob: bytes, names: Names) -> list[Any]:
         if header.attributes & 7:
             # Two implementations of a codec need not write the same bytes.
             del told["crc"], told["batch_length"]
-        elif header.log_append_time:
+        elif header.log_append_time or header.transactional:
             del told["crc"]
         found.append({**told, "records": _records(batch, names)})
         at += header.batch_length + LOG_OVERHEAD

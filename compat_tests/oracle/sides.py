@@ -41,6 +41,7 @@ class Side:
         self._eventual = eventual
         self._prefix = prefix
         self._wire: Wire | None = None
+        self._others: list[Wire] = []
         self._ids: dict[str, bytes] = {}
         self.now = now_ms
         """The time (ms) at which the scenario began, the same for both."""
@@ -124,7 +125,15 @@ class Side:
             self.close()
             self._wire = first
 
+    def connect(self, client_id: str) -> Wire:
+        """A connection of its own for a client of that id, which the side closes with its own."""
+        wire = Wire(self._address, client_id)
+        self._others.append(wire)
+        return wire
+
     def close(self) -> None:
+        while self._others:
+            self._others.pop().close()
         if self._wire is not None:
             self._wire.close()
             self._wire = None

@@ -26,7 +26,8 @@ class Address(Protocol):
 class Wire:
     """One connection to a broker, for one request at a time."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, client_id: str = "oracle") -> None:
+        self.client_id = client_id
         self.socket = socket.create_connection((address.host, address.port), TIMEOUT)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._responses = self.socket.makefile("rb")
@@ -34,7 +35,7 @@ class Wire:
 
     def send(self, message: Message, version: int) -> None:
         """Raises Closed."""
-        header = encode_request_header(RequestHeader(message.api_key, version, self._next_id(), "oracle"))
+        header = encode_request_header(RequestHeader(message.api_key, version, self._next_id(), self.client_id))
         self.send_frame(header + codec.encode(message, version))
 
     def send_frame(self, frame: bytes) -> None:

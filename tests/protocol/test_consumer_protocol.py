@@ -9,7 +9,7 @@ import pytest
 from kwire.protocol import codec, headers
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.consumer_protocol.assignment import ConsumerProtocolAssignment, TopicPartition
-from kwire.protocol.consumer_protocol.serde import decode
+from kwire.protocol.consumer_protocol.serde import decode, subscribed_topics
 from kwire.protocol.consumer_protocol.subscription import ConsumerProtocolSubscription
 from kwire.protocol.messages.join_group import JoinGroupRequest
 from kwire.protocol.messages.sync_group import SyncGroupResponse
@@ -77,3 +77,16 @@ def test_what_is_neither_is_refused() -> None:
     for length in range(len(encoded)):
         with pytest.raises(codec.MalformedError):
             decode(ConsumerProtocolAssignment, encoded[:length])
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_topics_are_read_whatever_follows_them(version: int) -> None:
+    encoded = encode_version_prefixed(ConsumerProtocolSubscription(topics=["a", "b"]), version)
+    assert subscribed_topics(encoded) == ["a", "b"]
+    first = encode_version_prefixed(ConsumerProtocolSubscription(topics=["a"]), 0)
+    assert subscribed_topics((99).to_bytes(2) + first[2:] + b"of the future") == ["a"]
+
+
+def test_topics_of_no_version_that_can_be() -> None:
+    with pytest.raises(codec.UnsupportedVersionError):
+        subscribed_topics(b"\xff\xff\0\0\0\0\xff\xff\xff\xff")

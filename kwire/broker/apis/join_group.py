@@ -31,7 +31,7 @@ async def handle(broker: Broker, context: RequestContext, request: JoinGroupRequ
         try:
             response = await shard.write(lambda machine, now: requests.join(machine, who, request, now))
         except KafkaError as error:
-            response = failed(request, error)
+            response = JoinGroupResponse(error_code=error.code, protocol_name=None)
         if response.protocol_name is None and context.api_version < _NULL_PROTOCOL_FROM:
             response.protocol_name = ""
         return response
@@ -40,4 +40,4 @@ async def handle(broker: Broker, context: RequestContext, request: JoinGroupRequ
 
 
 def failed(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=error.code, member_id=request.member_id, protocol_name="")
+    return JoinGroupResponse(error_code=error.code, protocol_name="")

@@ -1,4 +1,7 @@
-"""SyncGroup (key 14): the leader of a classic group hands in the assignment, every member gets its own."""
+"""SyncGroup (key 14): the leader of a classic group hands in the assignment, every member gets its own.
+
+v5 must say the protocol's type and name (KIP-559).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,13 @@ _NAMES_PROTOCOL_FROM = 5
 """From this version on members say which protocol they believe to have been selected (KIP-559)."""
 
 
+_SAYS_PROTOCOL_FROM = 5
+
+
 async def handle(broker: Broker, context: RequestContext, request: SyncGroupRequest) -> ParkedOperation:
+    says_protocol = request.protocol_type is not None and request.protocol_name is not None
+    if context.api_version >= _SAYS_PROTOCOL_FROM and not says_protocol:
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not context.session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if context.api_version >= _NAMES_PROTOCOL_FROM and None in (request.protocol_type, request.protocol_name):

@@ -31,7 +31,7 @@ def list_groups(machine: GroupMachine, states: Collection[str], kinds: Collectio
 
 
 def describe_group(machine: GroupMachine, group_id: str, now: Now) -> DescribedGroup:
-    """A classic group; what its members said and were assigned only while it is stable.
+    """A classic group; what its members said for the protocol only while it is stable.
 
     Raises GROUP_ID_NOT_FOUND where there is no such group, or one of another kind.
     """
@@ -54,7 +54,7 @@ def describe_group(machine: GroupMachine, group_id: str, now: Now) -> DescribedG
                 client_id=member.client_id,
                 client_host=member.client_host,
                 member_metadata=member.metadata(protocol) if stable else b"",
-                member_assignment=member.assignment if stable else b"",
+                member_assignment=member.assignment,
             )
             for member in group.members.values()
         ],

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from kwire.coordinator.caller import Caller
 from kwire.coordinator.groups.classic import joining, leaving, syncing
 from kwire.coordinator.groups.classic.group import ClassicGroup
+from kwire.coordinator.groups.consumer import classic_members, migration
+from kwire.coordinator.groups.consumer.group import ConsumerGroup
 from kwire.coordinator.runtime.outcome import Now, Outcome
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -22,19 +24,35 @@ _MANY_LEAVE_FROM = 3
 
 
 def join(machine: GroupMachine, caller: Caller, request: JoinGroupRequest, now: Now) -> Outcome[JoinGroupResponse]:
-    """See `classic.joining.join`. INVALID_GROUP_ID for an empty id."""
-    check_group_id(request.group_id)
-    return joining.join(machine, caller, request, now)
+    """See `classic.joining.join` and `consumer.classic_members.join`. INVALID_GROUP_ID for an empty id."""
+    if not request.group_id:
+        return joining.refused(ErrorCode.INVALID_GROUP_ID, request.member_id)
+    if not joining.may_have_session(machine, request.session_timeout_ms):
+        return joining.refused(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+    group = machine.groups.get(request.group_id)
+    if not isinstance(group, ConsumerGroup):
+        return joining.join(machine, caller, request, now)
+    if not group.is_empty:
+        return classic_members.join(machine, group, caller, request, now)
+    if request.member_id:
+        return joining.refused(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+    return migration.give_way(machine, group, lambda: joining.join(machine, caller, request, now))
 
 
 def sync(machine: GroupMachine, request: SyncGroupRequest, now: Now) -> Outcome[SyncGroupResponse]:
-    """See `classic.syncing.sync`. INVALID_GROUP_ID, UNKNOWN_MEMBER_ID where there is no such group."""
-    return syncing.sync(machine, _classic(machine, request.group_id), request, now)
+    """See `classic.syncing.sync` and `consumer.classic_members.sync`. INVALID_GROUP_ID, UNKNOWN_MEMBER_ID where there is no such group."""
+    group = _known(machine, request.group_id)
+    if isinstance(group, ConsumerGroup):
+        return classic_members.sync(machine, group, request, now)
+    return syncing.sync(machine, group, request, now)
 
 
 def heartbeat(machine: GroupMachine, request: HeartbeatRequest, now: Now) -> Outcome[HeartbeatResponse]:
     """See `classic.leaving.heartbeat`. INVALID_GROUP_ID, UNKNOWN_MEMBER_ID where there is no such group."""
-    return leaving.heartbeat(machine, _classic(machine, request.group_id), request, now)
+    group = _known(machine, request.group_id)
+    if isinstance(group, ConsumerGroup):
+        return classic_members.heartbeat(machine, group, request, now)
+    return leaving.heartbeat(machine, group, request, now)
 
 
 def leave(machine: GroupMachine, caller: Caller, request: LeaveGroupRequest, now: Now) -> Outcome[LeaveGroupResponse]:
@@ -46,6 +64,8 @@ def leave(machine: GroupMachine, caller: Caller, request: LeaveGroupRequest, now
     group = machine.groups.get(request.group_id)
     if isinstance(group, ClassicGroup):
         outcome = leaving.leave(machine, group, identities, now)
+    elif isinstance(group, ConsumerGroup):
+        outcome = classic_members.leave(machine, group, identities, now)
     else:
         outcome = Outcome(LeaveGroupResponse(members=[_unknown(identity) for identity in identities]))
     response = outcome.response
@@ -63,10 +83,10 @@ def _unknown(identity: MemberIdentity) -> MemberResponse:
     )
 
 
-def _classic(machine: GroupMachine, group_id: str) -> ClassicGroup:
+def _known(machine: GroupMachine, group_id: str) -> ClassicGroup | ConsumerGroup:
     check_group_id(group_id)
     group = machine.groups.get(group_id)
-    if not isinstance(group, ClassicGroup):
+    if not isinstance(group, ClassicGroup | ConsumerGroup):
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     return group
 

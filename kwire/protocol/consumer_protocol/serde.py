@@ -19,3 +19,14 @@ def decode(message: type[P], buffer: Buffer) -> P:
     MalformedError, or UnsupportedVersionError for a version below 0.
     """
     return codec.decode(message, min(read_prefix(buffer), message.max_version), buffer, INT16.size)
+
+
+def subscribed_topics(buffer: Buffer) -> list[str]:
+    """The topics of a subscription of whatever version: all begin as the first one, and what follows is not looked at.
+
+    MalformedError, or UnsupportedVersionError for a version below 0.
+    """
+    if read_prefix(buffer) < 0:
+        raise codec.UnsupportedVersionError("a subscription of a version below 0")
+    subscription, _ = codec.decode_prefix(ConsumerProtocolSubscription, 0, memoryview(buffer), INT16.size)
+    return subscription.topics

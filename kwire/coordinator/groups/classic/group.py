@@ -11,8 +11,7 @@ from kwire.coordinator.groups.classic.member import ClassicMember, SupportedProt
 from kwire.coordinator.groups.offsets.expiration import OffsetExpiration
 from kwire.coordinator.runtime.outcome import CoordinatorRecord, Now, Pending
 from kwire.protocol.codec import MalformedError, UnsupportedVersionError
-from kwire.protocol.consumer_protocol.serde import decode
-from kwire.protocol.consumer_protocol.subscription import ConsumerProtocolSubscription
+from kwire.protocol.consumer_protocol.serde import subscribed_topics
 from kwire.protocol.coordinator_records.group_metadata import GroupMetadataKey
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -100,14 +99,10 @@ class ClassicGroup:
         pass  # the classic protocol does not say who fetches
 
     def check_offset_delete(self) -> None:
-        if self.state is ClassicState.DEAD:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.id} is in dead state.")
         if self.state is not ClassicState.EMPTY and not self.uses_consumer_protocol:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"Group {self.id} is not empty.")
 
     def check_delete(self) -> None:
-        if self.state is ClassicState.DEAD:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.id} is in dead state.")
         if self.state is not ClassicState.EMPTY:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"Group {self.id} is not empty.")
 
@@ -160,7 +155,7 @@ class ClassicGroup:
 
     def has_room_for(self, member_id: str, max_size: int) -> bool:
         """Whether this member may join: who is in always may, others up to `group.max.size`."""
-        if self.state in (ClassicState.EMPTY, ClassicState.DEAD):
+        if self.state is ClassicState.EMPTY:
             return True
         member = self.members.get(member_id)
         if self.state is ClassicState.PREPARING_REBALANCE:
@@ -275,7 +270,7 @@ class ClassicGroup:
         topics: set[str] = set()
         try:
             for member in self.members.values():
-                topics.update(decode(ConsumerProtocolSubscription, member.metadata(self.protocol_name)).topics)
+                topics.update(subscribed_topics(member.metadata(self.protocol_name)))
         except (MalformedError, UnsupportedVersionError):
             self.subscribed_topics = None
         else:
@@ -314,13 +309,15 @@ class ClassicGroup:
     def answer_join(self, member: ClassicMember) -> None:
         self._end_join(member, self.joined(member))
 
-    def answer_join_with(self, member: ClassicMember, code: ErrorCode) -> None:
-        self._end_join(member, KafkaError(code))
+    def answer_join_with(self, member: ClassicMember, code: ErrorCode, member_id: str | None = None) -> None:
+        """`member_id`: "" where the client is to join without one."""
+        told = member.id if member_id is None else member_id
+        self._end_join(member, JoinGroupResponse(error_code=code, member_id=told, protocol_name=None))
 
-    def _end_join(self, member: ClassicMember, result: JoinGroupResponse | KafkaError) -> None:
+    def _end_join(self, member: ClassicMember, response: JoinGroupResponse) -> None:
         waiting, member.awaiting_join = member.awaiting_join, None
         if waiting is not None:
-            waiting.answer(result)
+            waiting.answer(response)
 
     def await_join(self, member: ClassicMember) -> Pending[JoinGroupResponse]:
         """The member's JoinGroup waits; one before it, whose client most likely has gone, waits no longer."""

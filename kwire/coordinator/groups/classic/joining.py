@@ -13,10 +13,13 @@ from kwire.coordinator.groups.classic.rebalancing import (
     begin_pending_session,
     begin_session,
     complete_if_all_joined,
+    drop_member,
+    end_deadlines,
+    end_session,
     prepare_rebalance,
     rebalance_or_complete,
 )
-from kwire.coordinator.groups.classic.records import group_record
+from kwire.coordinator.groups.classic.records import empty_group_record, group_record
 from kwire.coordinator.runtime.outcome import Now, Outcome, Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -36,35 +39,37 @@ Joined = Outcome[JoinGroupResponse]
 def join(machine: GroupMachine, caller: Caller, request: JoinGroupRequest, now: Now) -> Joined:
     """The generation that the member is in, once the rebalance it starts or joins is complete.
 
-    Raises INVALID_SESSION_TIMEOUT, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL,
-    GROUP_MAX_SIZE_REACHED, COORDINATOR_NOT_AVAILABLE.
+    Errors are responses too, since they tell a member id: MEMBER_ID_REQUIRED, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED. A group is created by
+    whoever asks without a member id, even if that one may not join.
     """
-    config = machine.config()
-    if not (
-        config["group.min.session.timeout.ms"] <= request.session_timeout_ms <= config["group.max.session.timeout.ms"]
-    ):
-        raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
     found = machine.groups.get(request.group_id)
     if found is None:
         if request.member_id:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+            return refused(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
         group = ClassicGroup(request.group_id, now.wall_ms)
     else:
         assert isinstance(found, ClassicGroup)
         group = found
     joining = _Joining(machine, group, caller, request, now)
-    if not group.has_room_for(request.member_id, config["group.max.size"]):
-        joining.forget_pending()
-        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED)
+    if not group.has_room_for(request.member_id, machine.config()["group.max.size"]):
+        return joining.too_many()
     outcome = joining.as_known() if request.member_id else joining.as_new()
     if found is None:
         machine.groups[group.id] = group
-        if not outcome.writes:
-            # Written though it says nothing yet, so that the group exists for whoever coordinates it next.
-            outcome.records = [group_record(group, {})]
-            outcome.replay = False
-            outcome.failed = joining.undo_new_group
+        # Written though it says nothing yet, so that the group exists for whoever coordinates it next. There is nothing
+        # else to write: a first rebalance is never complete at once.
+        outcome.records = [empty_group_record(group)]
+        outcome.replay = False
+        outcome.failed = joining.undo_new_group
     return outcome
+
+
+def may_have_session(machine: GroupMachine, timeout_ms: int) -> bool:
+    """Whether a member may ask for such a session time-out."""
+    config = machine.config()
+    shortest, longest = config["group.min.session.timeout.ms"], config["group.max.session.timeout.ms"]
+    allowed: bool = shortest <= timeout_ms <= longest
+    return allowed
 
 
 class _Joining:
@@ -84,8 +89,9 @@ class _Joining:
 
     def as_new(self) -> Joined:
         """Without a member id."""
-        self._check()
         group, request = self.group, self.request
+        if not group.supports(request.protocol_type, self.protocols):
+            return refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         instance_id = request.group_instance_id
         member_id = self._new_id()
         if instance_id is not None:
@@ -97,32 +103,40 @@ class _Joining:
             return self._add(member_id)
         group.pending_members.add(member_id)
         begin_pending_session(self.machine, group, member_id, self.now.ms + self.session_timeout_ms)
-        return Outcome(JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id))
+        return refused(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
     def as_known(self) -> Joined:
         """With a member id: one given a moment ago, or a member's."""
-        self._check()
         group, request = self.group, self.request
+        if not group.supports(request.protocol_type, self.protocols):
+            return refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, request.member_id)
         if request.member_id in group.pending_members and request.group_instance_id is None:
             return self._add(request.member_id)
-        group.check_member(request.member_id, request.group_instance_id)
+        try:
+            group.check_member(request.member_id, request.group_instance_id)
+        except KafkaError as error:
+            return refused(error.code, request.member_id)
         member = group.members[request.member_id]
         same = member.protocols == self.protocols
         if group.state is ClassicState.COMPLETING_REBALANCE and same:
             return Outcome(group.joined(member))  # it seems to have missed the answer
         if group.state is ClassicState.STABLE and same and member.id != group.leader:
             return Outcome(group.joined(member))
-        if group.state is ClassicState.EMPTY:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         self._update(member)
         waiting = group.await_join(member)
-        return _answering(waiting, rebalance_or_complete(self.machine, group, self.now, "a member joined again"))
+        return _with_response(waiting, rebalance_or_complete(self.machine, group, self.now, "a member joined again"))
 
-    def _check(self) -> None:
-        if self.group.state is ClassicState.DEAD:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if not self.group.supports(self.request.protocol_type, self.protocols):
-            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    def too_many(self) -> Joined:
+        """The group has no room: who was in it, before `group.max.size` was made smaller, is out."""
+        machine, group, member_id = self.machine, self.group, self.request.member_id
+        member = group.members.get(member_id)
+        if member is not None:
+            drop_member(machine, group, member)
+        else:
+            group.pending_members.discard(member_id)
+            end_session(machine, group, member_id)
+        response = refused(ErrorCode.GROUP_MAX_SIZE_REACHED).response
+        return _with_response(response, complete_if_all_joined(machine, group, self.now))
 
     def _new_id(self) -> str:
         instance_id = self.request.group_instance_id
@@ -147,7 +161,7 @@ class _Joining:
         group.add(member, request.protocol_type)
         waiting = group.await_join(member)
         begin_join_session(self.machine, group, member, self.now)
-        return _answering(waiting, rebalance_or_complete(self.machine, group, self.now, "a member joined"))
+        return _with_response(waiting, rebalance_or_complete(self.machine, group, self.now, "a member joined"))
 
     def _update(self, member: ClassicMember) -> None:
         member.protocols = self.protocols
@@ -158,6 +172,7 @@ class _Joining:
         """A static member came back without the id it had: whoever has that id still is fenced from now on."""
         machine, group, now = self.machine, self.group, self.now
         old_leader = group.leader
+        end_session(machine, group, old_id)
         member = group.replace_static(old_id, new_id)
         before = member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms
         self._update(member)
@@ -167,6 +182,7 @@ class _Joining:
             def failed(error: KafkaError, now: Now) -> None:
                 member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before
                 if group.members.get(new_id) is member:
+                    end_session(machine, group, new_id)
                     group.replace_static(new_id, old_id)
                     begin_session(machine, group, member, now)
 
@@ -175,9 +191,9 @@ class _Joining:
             return Outcome(response, [group_record(group, assignment)], replay=False, failed=failed)
         waiting = group.await_join(member)
         if group.state is ClassicState.PREPARING_REBALANCE:
-            return _answering(waiting, complete_if_all_joined(machine, group, now))
+            return _with_response(waiting, complete_if_all_joined(machine, group, now))
         # The leader may have been told of the old id already, and would assign to that.
-        return _answering(waiting, prepare_rebalance(machine, group, now, "a static member came back"))
+        return _with_response(waiting, prepare_rebalance(machine, group, now, "a static member came back"))
 
     def _same_assignment(self, member: ClassicMember, old_leader: str | None) -> JoinGroupResponse:
         """The generation as it is: nobody need rebalance for a static member that only restarted."""
@@ -194,18 +210,21 @@ class _Joining:
             response.leader = old_leader or ""
         return response
 
-    def forget_pending(self) -> None:
-        self.group.pending_members.discard(self.request.member_id)
-
     def undo_new_group(self, error: KafkaError, now: Now) -> None:
         """The new group could not be written: it is gone, and with it its members."""
         if self.machine.groups.get(self.group.id) is self.group:
             self.machine.groups.pop(self.group.id)
+            end_deadlines(self.machine, self.group)
         self.group.unloaded()
 
 
-def _answering(waiting: Pending[JoinGroupResponse], done: Done) -> Joined:
+def refused(code: ErrorCode, member_id: str = "") -> Joined:
+    """The answer to one who may not join: to ask next with `member_id`, with none if that is ""."""
+    return Outcome(JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None))
+
+
+def _with_response(response: JoinGroupResponse | Pending[JoinGroupResponse], done: Done) -> Joined:
     """What was done, with the response of the joining member."""
     if done is None:
-        return Outcome(waiting)
-    return Outcome(waiting, done.records, replay=done.replay, committed=done.committed, failed=done.failed)
+        return Outcome(response)
+    return Outcome(response, done.records, replay=done.replay, committed=done.committed, failed=done.failed)

@@ -25,14 +25,10 @@ def heartbeat(
 ) -> Outcome[HeartbeatResponse]:
     """Prolongs the member's session; REBALANCE_IN_PROGRESS tells it to join again.
 
-    Raises COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
+    Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
-    if group.state is ClassicState.DEAD:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     group.check_member(request.member_id, request.group_instance_id)
     group.check_generation(request.generation_id)
-    if group.state is ClassicState.EMPTY:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     begin_session(machine, group, group.members[request.member_id], now)
     preparing = group.state is ClassicState.PREPARING_REBALANCE
     return Outcome(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS if preparing else ErrorCode.NONE))
@@ -41,9 +37,7 @@ def heartbeat(
 def leave(
     machine: GroupMachine, group: ClassicGroup, leaving: list[MemberIdentity], now: Now
 ) -> Outcome[LeaveGroupResponse]:
-    """An answer for each member; those of a static id alone are removed by an admin. COORDINATOR_NOT_AVAILABLE."""
-    if group.state is ClassicState.DEAD:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    """An answer for each member; those of a static id alone are removed by an admin."""
     answers = []
     for identity in leaving:
         try:

@@ -41,6 +41,7 @@ def prepare_rebalance(machine: GroupMachine, group: ClassicGroup, now: Now, reas
     logger.info("rebalance group=%r generation=%d reason=%r", group.id, group.generation, reason)
     if group.state is ClassicState.COMPLETING_REBALANCE:
         fail_assignment(machine, group, ErrorCode.REBALANCE_IN_PROGRESS, now)
+    group.pending_syncs.clear()
     machine.deadlines.cancel(("sync", group.id))
     first = group.state is ClassicState.EMPTY
     group.become(ClassicState.PREPARING_REBALANCE, now.wall_ms)
@@ -92,8 +93,6 @@ def complete_if_all_joined(machine: GroupMachine, group: ClassicGroup, now: Now)
 
 def complete_join(machine: GroupMachine, group: ClassicGroup, now: Now) -> Done:
     """The time to join is over, or all have: those who joined, and static members, are the next generation."""
-    if group.state is ClassicState.DEAD:
-        return None
     machine.deadlines.cancel(("join", group.id))
     for member in list(group.members.values()):
         if member.awaiting_join is None and member.instance_id is None:
@@ -203,7 +202,7 @@ def _expire_at(machine: GroupMachine, group_id: str, member_id: str, at_ms: int)
 def forget_pending(machine: GroupMachine, group: ClassicGroup, member_id: str, now: Now) -> Done:
     """Who was given an id does not join."""
     group.pending_members.discard(member_id)
-    return complete_if_all_joined(machine, group, now)
+    return _complete_without_waiting(machine, group, now)
 
 
 def remove_member(machine: GroupMachine, group: ClassicGroup, member: ClassicMember, now: Now, reason: str) -> Done:
@@ -211,15 +210,30 @@ def remove_member(machine: GroupMachine, group: ClassicGroup, member: ClassicMem
     drop_member(machine, group, member)
     if group.state in _ASSIGNED:
         return prepare_rebalance(machine, group, now, reason)
-    return complete_if_all_joined(machine, group, now)
+    return _complete_without_waiting(machine, group, now)
+
+
+def _complete_without_waiting(machine: GroupMachine, group: ClassicGroup, now: Now) -> Done:
+    """Somebody is gone. If all others have joined the rebalance is complete, even where a first one has time left."""
+    if group.state is ClassicState.PREPARING_REBALANCE and group.all_joined:
+        return complete_join(machine, group, now)
+    return None
 
 
 def drop_member(machine: GroupMachine, group: ClassicGroup, member: ClassicMember) -> None:
     """Takes a member out and ends what it waits for, without looking at the others."""
-    group.answer_join_with(member, ErrorCode.UNKNOWN_MEMBER_ID)
+    group.answer_join_with(member, ErrorCode.UNKNOWN_MEMBER_ID, "")
     group.answer_sync_with(member, ErrorCode.UNKNOWN_MEMBER_ID)
     group.remove(member.id)
     end_session(machine, group, member.id)
+
+
+def end_deadlines(machine: GroupMachine, group: ClassicGroup) -> None:
+    """The group is gone: nothing of it falls due any more."""
+    machine.deadlines.cancel(("join", group.id))
+    machine.deadlines.cancel(("sync", group.id))
+    for member_id in (*group.members, *group.pending_members):
+        end_session(machine, group, member_id)
 
 
 def classic_group(machine: GroupMachine, group_id: str) -> ClassicGroup | None:

@@ -37,10 +37,22 @@ def group_record(group: ClassicGroup, assignment: dict[str, bytes]) -> Coordinat
         generation=group.generation,
         protocol=protocol,
         leader=group.leader,
-        current_state_timestamp=-1 if group.state_since_ms is None else group.state_since_ms,
+        current_state_timestamp=_since(group),
         members=members,
     )
     return CoordinatorRecord(GroupMetadataKey(group=group.id), value, VALUE_VERSION)
+
+
+def empty_group_record(group: ClassicGroup) -> CoordinatorRecord:
+    """A group that has been created, whoever is about to be its first member."""
+    value = GroupMetadataValue(
+        protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp=_since(group), members=[]
+    )
+    return CoordinatorRecord(GroupMetadataKey(group=group.id), value, VALUE_VERSION)
+
+
+def _since(group: ClassicGroup) -> int:
+    return -1 if group.state_since_ms is None else group.state_since_ms
 
 
 def replay_group(machine: GroupMachine, record: CoordinatorRecord, producer: Producer | None) -> None:
@@ -57,9 +69,9 @@ def replay_group(machine: GroupMachine, record: CoordinatorRecord, producer: Pro
     group.generation = value.generation
     group.protocol_type = value.protocol_type
     group.protocol_name = value.protocol
+    group.leader = value.leader
     for written in value.members:
         group.add(_member(written, value.protocol or ""), value.protocol_type)
-    group.leader = value.leader
     if group.members:
         group.state = ClassicState.STABLE
     group.read_subscriptions()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def sync(machine: GroupMachine, group: ClassicGroup, request: SyncGroupRequest, now: Now) -> Outcome[SyncGroupResponse]:
     """The member's assignment, once the leader has handed it in and it is stored.
 
-    Raises COORDINATOR_NOT_AVAILABLE, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+    Raises UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
     INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
     """
     _check(group, request)
@@ -55,15 +55,11 @@ def sync(machine: GroupMachine, group: ClassicGroup, request: SyncGroupRequest, 
 
 
 def _check(group: ClassicGroup, request: SyncGroupRequest) -> None:
-    if group.state is ClassicState.DEAD:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     group.check_member(request.member_id, request.group_instance_id)
     group.check_generation(request.generation_id)
     for said, is_so in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol_name)):
-        if said is not None and said != is_so:
+        if said is not None and is_so is not None and said != is_so:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    if group.state is ClassicState.EMPTY:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     if group.state is ClassicState.PREPARING_REBALANCE:
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
 

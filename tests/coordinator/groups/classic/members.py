@@ -7,7 +7,7 @@ from typing import Any
 from kwire.coordinator.groups import requests
 from kwire.coordinator.groups.classic.group import ClassicGroup
 from kwire.coordinator.runtime.outcome import Pending
-from kwire.protocol.errors import ErrorCode
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.heartbeat import HeartbeatRequest
 from kwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from kwire.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -55,10 +55,12 @@ class Member:
         return self.desk.run(lambda machine, now: requests.join(machine, client(version=self.version), request, now))
 
     def joined(self) -> JoinGroupResponse | None:
-        """The answer to the join, if it is there. KafkaError is raised."""
+        """The answer to the join, if it is there. An error is raised as KafkaError."""
         response = self._answer()
         if response is not None:
             assert isinstance(response, JoinGroupResponse)
+            if response.error_code:
+                raise KafkaError(ErrorCode(response.error_code))
             self.id, self.generation = response.member_id, response.generation_id
         return response
 

@@ -4,7 +4,7 @@ again when the last one has gone: so consumers can be changed over one by one, a
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from kwire.coordinator.groups.classic import rebalancing
@@ -214,6 +214,26 @@ def downgrade(
             sessions.begin_sessions(machine, group, now)
         classic.unloaded()
 
+    outcome.failed = undo
+    return outcome
+
+
+def give_way(machine: GroupMachine, group: ConsumerGroup, join: Callable[[], Outcome[T]]) -> Outcome[T]:
+    """`join` is about to create a classic group where there is a consumer group without members, which then is gone."""
+    machine.groups.pop(group.id)
+    outcome = join()
+    if not outcome.writes:
+        machine.groups[group.id] = group
+        return outcome
+    undo_join = outcome.failed
+
+    def undo(error: KafkaError, now: Now) -> None:
+        if undo_join is not None:
+            undo_join(error, now)
+        if group.id not in machine.groups:
+            machine.groups[group.id] = group
+
+    outcome.records = [*group.tombstones(), *outcome.records]
     outcome.failed = undo
     return outcome
 

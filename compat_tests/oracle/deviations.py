@@ -125,12 +125,6 @@ _ALL = (
         r"min\.insync\.replicas(\.config_source|\.synonyms)?$|results\.4 \.configs$",
     ),
     Deviation(
-        "no transactions",
-        "Without a transaction coordinator there is no producer id for a transactional id: kwire answers "
-        "INVALID_REQUEST, which no client retries, where Apache Kafka has one or answers NOT_COORDINATOR.",
-        r"InitProducerId v",
-    ),
-    Deviation(
         "no coordinators",
         "kwire has no group or transaction coordinator yet: FindCoordinator answers COORDINATOR_NOT_AVAILABLE, and "
         "Metadata does not create the coordinators' topics.",

@@ -81,14 +81,6 @@ def test_an_empty_transactional_id(both: Both) -> None:
     both.agree(scenario)
 
 
-def test_a_transactional_id(both: Both) -> None:
-    def scenario(side: Side) -> None:
-        for version in range(6):
-            side.ask(InitProducerIdRequest(transactional_id="it", transaction_timeout_ms=60_000), version)
-
-    both.agree(scenario, "no transactions")
-
-
 def test_duplicates(both: Both) -> None:
     def scenario(side: Side) -> None:
         topic, me = side.topic(), producer_id(side)

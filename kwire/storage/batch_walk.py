@@ -73,7 +73,9 @@ def headers(
         position += batch_size
 
 
-def verified(file: File, start: int, end: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+def verified(
+    file: File, start: int, end: int, window: int = SCAN_WINDOW
+) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """(position, header, whole batch) of the batches in [start, end) up to the first that is torn or corrupt.
 
     The memoryview is good until the next one is asked for.
@@ -83,14 +85,14 @@ def verified(file: File, start: int, end: int) -> Iterator[tuple[int, BatchHeade
     while end - position >= HEADER_SIZE:
         at = position - data_start
         if at + HEADER_SIZE > len(data):
-            data, data_start, at = memoryview(file.pread(min(SCAN_WINDOW, end - position), position)), position, 0
+            data, data_start, at = memoryview(file.pread(min(window, end - position), position)), position, 0
             if len(data) < HEADER_SIZE:
                 return
         header = read_header(data, at)
         if not plausible(header, end - position):
             return
         if at + header.size > len(data):
-            size = min(max(SCAN_WINDOW, header.size), end - position)
+            size = min(max(window, header.size), end - position)
             data, data_start, at = memoryview(file.pread(size, position)), position, 0
             if len(data) < header.size:
                 return

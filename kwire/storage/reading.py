@@ -81,24 +81,32 @@ def read(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool,
 
 async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool) -> LogRead:
     """See `Log.fetch`."""
+    while True:
+        found = await _read_warm(log, offset, max_bytes, upto, min_one)
+        version = log.segments.version
+        part = found.slice
+        if part is None or part.file.resident(part.position, part.size):
+            return found
+        await _warm(log, log.services.executor, part)
+        # The segment may have been cleaned meanwhile: what is asked next of the log, such as which transactions were
+        # aborted, would be answered of another file.
+        if version == log.segments.version:
+            return found
+
+
+async def _read_warm(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool) -> LogRead:
+    """As `read`; index entries and headers that are cold are read by a worker thread first."""
     executor = log.services.executor
-    found = None
     warmed = None
     for _ in range(_MAX_WARMING):
         try:
-            found = read(log, offset, max_bytes, upto, min_one, may_block=False)
-            break
+            return read(log, offset, max_bytes, upto, min_one, may_block=False)
         except ColdRead as cold:
             if cold.what == warmed:  # this file system cannot tell what is in memory: it was just read, so it is
                 break
             await _run(log, executor, cold)
             warmed = cold.what
-    if found is None:
-        found = read(log, offset, max_bytes, upto, min_one)
-    part = found.slice
-    if part is not None and not part.file.resident(part.position, part.size):
-        await _warm(log, executor, part)
-    return found
+    return read(log, offset, max_bytes, upto, min_one)
 
 
 async def _run(log: Log, executor: Executor, cold: ColdRead) -> None:

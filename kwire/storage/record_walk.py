@@ -109,7 +109,7 @@ class PendingWalk:
         canonical = not marked and not header.has_delete_horizon
         errors: list[RecordError] = []
         bad_timestamp = False
-        for expected, (timestamp_delta, offset_delta, _, key_length, _, value_length, _, _) in enumerate(
+        for expected, (timestamp_delta, offset_delta, _, key_length, _, value_length, _, _, _) in enumerate(
             scan(data, header.count)
         ):
             timestamp = header.max_timestamp if marked else base_timestamp + timestamp_delta

@@ -11,7 +11,7 @@ from kwire.storage.segment import Segment
 class Segments:
     """At least one segment once the log is loaded; the last one takes the appends."""
 
-    __slots__ = ("_bases", "_sealed_bytes", "_segments", "active")
+    __slots__ = ("_bases", "_sealed_bytes", "_segments", "active", "version")
 
     active: Segment
     """The last segment."""
@@ -20,6 +20,8 @@ class Segments:
         self._segments: list[Segment] = []
         self._bases: list[int] = []
         self._sealed_bytes = 0
+        self.version = 0
+        """Counts removals: who holds on to a segment and waits, must look afterwards whether it is still the log's."""
         for segment in segments:
             self.add(segment)
 
@@ -51,9 +53,15 @@ class Segments:
         self._changed()
 
     def remove(self, gone: Iterable[Segment]) -> None:
+        self.replace(gone, ())
+
+    def replace(self, gone: Iterable[Segment], new: Iterable[Segment]) -> None:
+        """Takes segments out, and others in their places."""
         removed = set(map(id, gone))
-        self._segments = [segment for segment in self._segments if id(segment) not in removed]
+        left = [segment for segment in self._segments if id(segment) not in removed]
+        self._segments = sorted([*left, *new], key=lambda segment: segment.base_offset)
         self._bases = [segment.base_offset for segment in self._segments]
+        self.version += 1
         self._changed()
 
     def floor_number(self, offset: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kwire.ports.files import File
@@ -52,6 +52,24 @@ def _load_each(segments: list[Segment]) -> list[TimestampOffset | None]:
 
 async def offset_for_timestamp(log: Log, timestamp: int) -> FoundOffset | None:
     """See `Log.offset_for_timestamp`."""
+    return await _settled(log, lambda: _offset_for_timestamp(log, timestamp))
+
+
+async def max_timestamp_offset(log: Log) -> FoundOffset | None:
+    """See `Log.max_timestamp_offset`."""
+    return await _settled(log, lambda: _max_timestamp_offset(log))
+
+
+async def _settled(log: Log, look_up: Callable[[], Awaitable[FoundOffset | None]]) -> FoundOffset | None:
+    """What is found while no segment is taken out: a cleaning puts another one of the same name in its place."""
+    while True:
+        version = log.segments.version
+        found = await look_up()
+        if version == log.segments.version:
+            return found
+
+
+async def _offset_for_timestamp(log: Log, timestamp: int) -> FoundOffset | None:
     segments = log.segments.from_offset(log.log_start_offset)
     newest = await load_newest(log, segments)
     for segment, latest in zip(segments, newest, strict=True):
@@ -62,20 +80,11 @@ async def offset_for_timestamp(log: Log, timestamp: int) -> FoundOffset | None:
     return None
 
 
-async def max_timestamp_offset(log: Log) -> FoundOffset | None:
-    """See `Log.max_timestamp_offset`."""
-    while True:
-        segments = log.segments.from_offset(log.log_start_offset)
-        newest = await load_newest(log, segments)
-        latest = max(newest, key=lambda candidate: candidate.timestamp)
-        segment = segments[newest.index(latest)]
-        found = await _search(log, segment, _first_of_time, latest.timestamp, latest.offset)
-        if found is not None or segment in log.segments:
-            return found
-
-
-_Search = Callable[[Segment, File, int, int, int], FoundOffset | None]
-"""A search through the batches of one segment: (segment, its file, its size, timestamp, offset)."""
+async def _max_timestamp_offset(log: Log) -> FoundOffset | None:
+    segments = log.segments.from_offset(log.log_start_offset)
+    newest = await load_newest(log, segments)
+    latest = max(newest, key=lambda candidate: candidate.timestamp)
+    return await _search(log, segments[newest.index(latest)], _first_of_time, latest.timestamp, latest.offset)
 
 
 async def _search(log: Log, segment: Segment, search: _Search, timestamp: int, offset: int) -> FoundOffset | None:

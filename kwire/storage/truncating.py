@@ -84,10 +84,11 @@ def remove_segments(log: Log, segments: list[Segment]) -> None:
     remove_files(log, segments)
 
 
-def remove_files(log: Log, segments: Iterable[Segment]) -> None:
+def remove_files(log: Log, segments: Iterable[Segment], *, snapshot_stays: int | None = None) -> None:
     """Renames the segments' files to `.deleted`; they are removed after file.delete.delay.ms.
 
-    A slice of such a file that waits to be sent keeps its descriptor and is not disturbed. Raises OSError.
+    So are the snapshots of the producers where they begin, but for that at the offset `snapshot_stays`. A slice of
+    such a file that waits to be sent keeps its descriptor and is not disturbed. Raises OSError.
     """
     files = log.services.files
     renamed = []
@@ -97,9 +98,10 @@ def remove_files(log: Log, segments: Iterable[Segment]) -> None:
         for path in segment.existing_files():
             files.rename(path, path + layout.DELETED)
             renamed.append(path + layout.DELETED)
-        snapshot = log.producer_state.mark_snapshot_deleted(segment.base_offset)
-        if snapshot is not None:
-            renamed.append(snapshot)
+        if segment.base_offset != snapshot_stays:
+            snapshot = log.producer_state.mark_snapshot_deleted(segment.base_offset)
+            if snapshot is not None:
+                renamed.append(snapshot)
 
     def remove() -> None:
         for path in renamed:

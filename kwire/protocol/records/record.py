@@ -59,7 +59,7 @@ def records_in(header: BatchHeader, data: bytes) -> Iterator[Record]:
     base_offset = header.base_offset
     base_timestamp = header.base_timestamp
     append_time = header.max_timestamp if header.log_append_time else None
-    for timestamp_delta, offset_delta, key_at, key_length, value_at, value_length, header_count, headers_at in scan(
+    for timestamp_delta, offset_delta, key_at, key_length, value_at, value_length, header_count, headers_at, _ in scan(
         data, header.count
     ):
         yield Record(
@@ -71,10 +71,11 @@ def records_in(header: BatchHeader, data: bytes) -> Iterator[Record]:
         )
 
 
-def scan(data: bytes, count: int) -> Iterator[tuple[int, int, int, int, int, int, int, int]]:
+def scan(data: bytes, count: int) -> Iterator[tuple[int, int, int, int, int, int, int, int, int]]:
     """Walks `count` records in uncompressed record data, yielding where the parts of each lie:
 
-        timestamp delta, offset delta, key start, key length, value start, value length, header count, headers start
+        timestamp delta, offset delta, key start, key length, value start, value length, header count, headers start,
+        end
 
     A length below 0 is null. All lengths are checked, those inside headers too; nothing is copied. CorruptBatchError
     (INVALID_RECORD) where a record does not fit its length, the data ends early, or something is left after the last.
@@ -139,6 +140,7 @@ def scan(data: bytes, count: int) -> Iterator[tuple[int, int, int, int, int, int
                 value_length,
                 header_count,
                 headers_start,
+                end,
             )
     except IndexError:
         raise _invalid("Incorrect declared batch size, premature EOF reached") from None

@@ -87,6 +87,10 @@ async def _max_timestamp_offset(log: Log) -> FoundOffset | None:
     return await _search(log, segments[newest.index(latest)], _first_of_time, latest.timestamp, latest.offset)
 
 
+_Search = Callable[[Segment, File, int, int, int], FoundOffset | None]
+"""A search through the batches of one segment: (segment, its file, its size, timestamp, offset)."""
+
+
 async def _search(log: Log, segment: Segment, search: _Search, timestamp: int, offset: int) -> FoundOffset | None:
     """What the search finds; None too where the segment was removed since it was picked."""
     log.check_usable()

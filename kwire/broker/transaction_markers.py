@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kwire.broker.marker_appends import EndMarker, Results, append_markers
-from kwire.client.connection import Connection
-from kwire.client.errors import BrokerUnreachable, ClientError
+from kwire.client.errors import ClientError
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kwire.broker.broker import Broker
+    from kwire.broker.peers import Peers
 
 FIRST_PAUSE = 0.02
 LONGEST_PAUSE = 1.0
@@ -46,9 +46,9 @@ logger = logging.getLogger(__name__)
 class TransactionMarkers:
     """Markers for the partitions of one cluster."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, peers: Peers) -> None:
         self._broker = broker
-        self._connections: dict[int, Connection] = {}
+        self._peers = peers
 
     async def write(
         self,
@@ -77,12 +77,6 @@ class TransactionMarkers:
             await trio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
         return False
-
-    def close(self) -> None:
-        """Closes the connections to other brokers."""
-        for connection in self._connections.values():
-            connection.close()
-        self._connections.clear()
 
     async def _write_once(self, marker: EndMarker, partitions: Collection[TopicPartition]) -> Results:
         results: Results = {}
@@ -120,8 +114,7 @@ class TransactionMarkers:
             ]
         )
         try:
-            connection = await self._connection(leader)
-            response: WriteTxnMarkersResponse = await connection.call(request)
+            response: WriteTxnMarkersResponse = await self._peers.call(leader, request)
         except ClientError as error:
             logger.info("markers not sent broker=%d error=%s", leader, error)
             return
@@ -129,15 +122,3 @@ class TransactionMarkers:
             for topic in answered.topics:
                 for partition in topic.partitions:
                     results[topic.name, partition.partition_index] = ErrorCode(partition.error_code)
-
-    async def _connection(self, leader: int) -> Connection:
-        connection = self._connections.get(leader)
-        if connection is None or connection.closed:
-            endpoint = self._broker.replicas.endpoint(leader)
-            if endpoint is None:
-                raise BrokerUnreachable(f"broker {leader} is not known")
-            timeout = self._broker.config["request.timeout.ms"] / 1000
-            connection = self._connections[leader] = await Connection.open(
-                self._broker.ports.transport, endpoint.host, endpoint.port, request_timeout=timeout
-            )
-        return connection

@@ -7,13 +7,21 @@ has been done.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from kwire.client.errors import ClientError
 from kwire.coordinator.runtime.outcome import Producer
 from kwire.metadata.names import CONSUMER_OFFSETS
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from kwire.protocol.records import InvalidBatch
 from kwire.protocol.records.header import NO_SEQUENCE, BatchHeader
 from kwire.protocol.types import TopicPartition
@@ -21,6 +29,9 @@ from kwire.storage.verification import VerificationGuard
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
+    from kwire.broker.peers import Peers
+
+logger = logging.getLogger(__name__)
 
 
 class Support(Enum):
@@ -126,12 +137,45 @@ async def _ask(
 ) -> dict[TopicPartition, ErrorCode]:
     """What the coordinator says, in the words of a producer."""
     transactions = broker.coordinators.transactions
-    if not transactions.coordinator.partitions:
-        return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    codes = await transactions.add_partitions(
-        transactional_id, producer.id, producer.epoch, partitions, verify_only=support is not Support.ADDS
-    )
+    verify_only = support is not Support.ADDS
+    try:
+        coordinator = transactions.coordinator_of(transactional_id)
+    except KafkaError as error:
+        return dict.fromkeys(partitions, error.code)
+    if coordinator == broker.id:
+        codes = await transactions.add_partitions(
+            transactional_id, producer.id, producer.epoch, partitions, verify_only=verify_only
+        )
+    else:
+        topics: dict[str, AddPartitionsToTxnTopic] = {}
+        for name, index in partitions:
+            topics.setdefault(name, AddPartitionsToTxnTopic(name=name)).partitions.append(index)
+        asked = AddPartitionsToTxnTransaction(
+            transactional_id=transactional_id,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            verify_only=verify_only,
+            topics=list(topics.values()),
+        )
+        codes = await _ask_peer(transactions.peers, coordinator, asked, partitions)
     return {partition: _to_producer(code, support) for partition, code in codes.items()}
+
+
+async def _ask_peer(
+    peers: Peers, coordinator: int, asked: AddPartitionsToTxnTransaction, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, ErrorCode]:
+    request = AddPartitionsToTxnRequest(transactions=[asked])
+    try:
+        response: AddPartitionsToTxnResponse = await peers.call(coordinator, request)
+    except ClientError as error:
+        logger.info("transaction coordinator did not answer broker=%d error=%s", coordinator, error)
+        return dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+    codes = dict.fromkeys(partitions, ErrorCode(response.error_code))
+    for result in response.results_by_transaction:
+        for topic in result.topic_results:
+            for partition in topic.results_by_partition:
+                codes[topic.name, partition.partition_index] = ErrorCode(partition.partition_error_code)
+    return codes
 
 
 def _to_producer(code: ErrorCode, support: Support) -> ErrorCode:

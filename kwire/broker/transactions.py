@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, TypeVar
 import trio
 
 from kwire.broker.marker_appends import EndMarker
+from kwire.broker.peers import Peers
 from kwire.broker.transaction_markers import FIRST_PAUSE, LONGEST_PAUSE, TransactionMarkers
 from kwire.coordinator.runtime.coordinator import Coordinator
 from kwire.coordinator.runtime.outcome import Now, Outcome, Producer
 from kwire.coordinator.runtime.shard import Shard
 from kwire.metadata.features import transaction_version
+from kwire.metadata.names import TRANSACTION_STATE
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.types import TopicPartition
 
@@ -44,7 +46,8 @@ class Transactions:
     def __init__(self, broker: Broker) -> None:
         self.coordinator: Coordinator[TransactionMachine] = Coordinator("transaction", self._shard)
         self._broker = broker
-        self._markers = TransactionMarkers(broker)
+        self.peers = Peers(broker)
+        self._markers = TransactionMarkers(broker, self.peers)
         self._under_way: dict[str, trio.Event] = {}
         """By transactional id whose markers are being written: set when its transaction is complete, or given up."""
         self._jobs, self._begun = trio.open_memory_channel[Callable[[], Awaitable[None]]](math.inf)
@@ -57,7 +60,15 @@ class Transactions:
                 async for job in self._begun:
                     nursery.start_soon(job)
         finally:
-            self._markers.close()
+            self.peers.close()
+
+    def coordinator_of(self, transactional_id: str) -> int:
+        """The id of the broker that coordinates it. Raises COORDINATOR_NOT_AVAILABLE."""
+        index = self.coordinator.partition_of(transactional_id)
+        state = self._broker.store.image.partition(TRANSACTION_STATE, index)
+        if state is None or state.leader < 0:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return state.leader
 
     def shard_of(self, transactional_id: str) -> Shard[TransactionMachine]:
         """Raises NOT_COORDINATOR where another broker coordinates it, or no topic is there yet."""

@@ -6,7 +6,8 @@ The state machines are imported when a partition of their topic is first led, wh
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from kwire.broker.context import RequestContext
     from kwire.coordinator.groups.machine import GroupMachine
     from kwire.coordinator.runtime.log import CoordinatorLog
+    from kwire.coordinator.runtime.outcome import Now, Outcome
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -69,9 +73,19 @@ class Coordinators:
         for shard in list(self.groups.shards.values()):
             if shard.active:
                 try:
-                    await shard.write(lambda machine, now: forget_topics(machine, gone, now))
+                    while await shard.write(lambda machine, now: forget_topics(machine, gone, now)):
+                        pass
                 except KafkaError as error:
                     logger.warning("offsets of deleted topics could not be removed log=%r error=%s", shard.log, error)
+
+    async def write(self, group_id: str, operation: Callable[[GroupMachine, Now], Outcome[T]]) -> T:
+        """The response of an operation on a group. Raises what `Shard.write` raises, as clients of groups are told."""
+        from kwire.coordinator.groups.errors import as_group_error
+
+        try:
+            return await self.groups.shard_of(group_id).write(operation)
+        except KafkaError as error:
+            raise as_group_error(error) from error
 
     async def find(self, topic: str, key: str) -> BrokerImage:
         """The broker that coordinates a group (topic CONSUMER_OFFSETS) or a transactional id (TRANSACTION_STATE).

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kwire.coordinator.groups.admin import delete_group
-from kwire.coordinator.groups.requests import check_group_id
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from kwire.security.authorizer import Operation, ResourceType
@@ -33,9 +32,7 @@ async def _delete(broker: Broker, context: RequestContext, group_id: str) -> Err
     if not context.session.allows(Operation.DELETE, ResourceType.GROUP, group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     try:
-        check_group_id(group_id)
-        shard = broker.coordinators.groups.shard_of(group_id)
-        await shard.write(lambda machine, now: delete_group(machine, group_id, now))
+        await broker.coordinators.write(group_id, lambda machine, now: delete_group(machine, group_id, now))
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

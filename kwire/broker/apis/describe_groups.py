@@ -37,8 +37,6 @@ def failed(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsR
 def _describe(broker: Broker, context: RequestContext, group_id: str) -> DescribedGroup:
     if not context.session.allows(Operation.DESCRIBE, ResourceType.GROUP, group_id):
         return _failed(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if not group_id:
-        return _failed(group_id, ErrorCode.INVALID_GROUP_ID)
     try:
         shard = broker.coordinators.groups.shard_of(group_id)
         return shard.read(lambda machine, now: describe_group(machine, group_id, now))

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 async def handle(broker: Broker, context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
     if not context.session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    shard = broker.coordinators.groups.shard_of(request.group_id)
+    coordinators = broker.coordinators
     try:
-        return await shard.write(lambda machine, now: requests.heartbeat(machine, request, now))
+        return await coordinators.write(
+            request.group_id, lambda machine, now: requests.heartbeat(machine, request, now)
+        )
     except KafkaError as error:
         if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return HeartbeatResponse()  # the member is most likely there: it need not do anything about it

@@ -25,11 +25,13 @@ _NULL_PROTOCOL_FROM = 7
 async def handle(broker: Broker, context: RequestContext, request: JoinGroupRequest) -> ParkedOperation:
     if not context.session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    shard, who = broker.coordinators.groups.shard_of(request.group_id), caller(context)
+    coordinators, who = broker.coordinators, caller(context)
 
     async def joined() -> JoinGroupResponse:
         try:
-            response = await shard.write(lambda machine, now: requests.join(machine, who, request, now))
+            response = await coordinators.write(
+                request.group_id, lambda machine, now: requests.join(machine, who, request, now)
+            )
         except KafkaError as error:
             response = JoinGroupResponse(error_code=error.code, protocol_name=None)
         if response.protocol_name is None and context.api_version < _NULL_PROTOCOL_FROM:

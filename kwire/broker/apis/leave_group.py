@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 async def handle(broker: Broker, context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
     if not context.session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    shard, who = broker.coordinators.groups.shard_of(request.group_id), caller(context)
-    return await shard.write(lambda machine, now: requests.leave(machine, who, request, now))
+    who = caller(context)
+    return await broker.coordinators.write(
+        request.group_id, lambda machine, now: requests.leave(machine, who, request, now)
+    )
 
 
 def failed(request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:

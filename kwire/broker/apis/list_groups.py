@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 async def handle(broker: Broker, context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
-    states = {state.lower() for state in request.states_filter}
+    states = {state.strip().lower() for state in request.states_filter}
     kinds = {kind.lower() for kind in request.types_filter}
     groups: list[ListedGroup] = []
     for shard in broker.coordinators.groups.shards.values():

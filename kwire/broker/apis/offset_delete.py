@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.broker.offset_partitions import merged, sort_out
 from kwire.coordinator.groups.offsets.delete import delete_offsets
 from kwire.coordinator.groups.requests import check_group_id
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -24,28 +25,12 @@ if TYPE_CHECKING:
 async def handle(broker: Broker, context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     if not context.session.allows(Operation.DELETE, ResourceType.GROUP, request.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    image = broker.store.image
-    valid, refused = [], []
-    for topic in request.topics:
-        found = image.topics.get(topic.name)
-        if not context.session.allows(Operation.READ, ResourceType.TOPIC, topic.name):
-            refused.append(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-            continue
-        count = 0 if found is None else len(found.partitions)
-        known = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
-        unknown = [partition for partition in topic.partitions if not 0 <= partition.partition_index < count]
-        if unknown:
-            stranger = OffsetDeleteRequestTopic(name=topic.name, partitions=unknown)
-            refused.append(_refused(stranger, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        if known:
-            valid.append(OffsetDeleteRequestTopic(name=topic.name, partitions=known))
-    if refused and not valid:
-        return OffsetDeleteResponse(topics=refused)
     check_group_id(request.group_id)
-    request.topics = valid
-    shard = broker.coordinators.groups.shard_of(request.group_id)
-    response = await shard.write(lambda machine, now: delete_offsets(machine, request, now))
-    response.topics = refused + response.topics
+    request.topics, others = sort_out(broker.store.image, context.session, request.topics)
+    response = await broker.coordinators.write(
+        request.group_id, lambda machine, now: delete_offsets(machine, request, now)
+    )
+    response.topics = merged([_refused(topic, code) for topic, code in others], response.topics)
     return response
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.coordinator.groups.offsets.fetch import fetch
-from kwire.coordinator.runtime.outcome import Now
+from kwire.coordinator.groups.offsets.fetch import fetch, fetch_stable, unknown_offset
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -14,7 +13,6 @@ from kwire.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
-    OffsetFetchResponsePartitions,
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
@@ -24,19 +22,22 @@ if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
     from kwire.coordinator.groups.machine import GroupMachine
+    from kwire.coordinator.runtime.shard import Shard
 
 _GROUPS_FROM = 8
 _BY_ID_FROM = 10
+_TRY_ELSEWHERE = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+"""Consumers before Apache Kafka 3.9 give up at these, and look for the coordinator again at NOT_COORDINATOR."""
 _GROUP_ERROR_FROM = 2
 """Before it, a group's error is said of each partition."""
 
 
 async def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     if context.api_version >= _GROUPS_FROM:
-        groups = [_answer(broker, context, group, request.require_stable) for group in request.groups]
+        groups = [await _answer(broker, context, group, request.require_stable) for group in request.groups]
         return OffsetFetchResponse(groups=groups)
     asked = _group_of_old(request)
-    return _old(asked, _answer(broker, context, asked, request.require_stable), context.api_version)
+    return _old(asked, await _answer(broker, context, asked, request.require_stable), context.api_version)
 
 
 def failed(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
@@ -46,16 +47,16 @@ def failed(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchRespons
     )
 
 
-def _answer(
+async def _answer(
     broker: Broker, context: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     try:
-        return _fetch(broker, context, group, require_stable)
+        return await _fetch(broker, context, group, require_stable)
     except KafkaError as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
 
 
-def _fetch(
+async def _fetch(
     broker: Broker, context: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     session, image = context.session, broker.store.image
@@ -78,11 +79,10 @@ def _fetch(
             group_id=group.group_id, member_id=group.member_id, member_epoch=group.member_epoch, topics=allowed
         )
     shard = broker.coordinators.groups.shard_of(group.group_id)
-
-    def look(machine: GroupMachine, now: Now) -> OffsetFetchResponseGroup:
-        return fetch(machine, group, now, require_stable=require_stable)
-
-    response = shard.read(look)
+    if require_stable:
+        response = await _when_stored(shard, group)
+    else:
+        response = shard.read(lambda machine, now: fetch(machine, group, now))
     if group.topics is None:
         kept = []
         for found in response.topics:
@@ -97,14 +97,20 @@ def _fetch(
     return response
 
 
+async def _when_stored(shard: Shard[GroupMachine], group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    try:
+        return await shard.write(lambda machine, now: fetch_stable(machine, group, now))
+    except KafkaError as error:
+        if error.code in _TRY_ELSEWHERE:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR) from error
+        raise
+
+
 def _refused(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetchResponseTopics:
     return OffsetFetchResponseTopics(
         name=topic.name,
         topic_id=topic.topic_id,
-        partitions=[
-            OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1, metadata="", error_code=code)
-            for index in topic.partition_indexes
-        ],
+        partitions=[unknown_offset(index, code) for index in topic.partition_indexes],
     )
 
 

@@ -32,8 +32,10 @@ async def handle(broker: Broker, context: RequestContext, request: SyncGroupRequ
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if context.api_version >= _NAMES_PROTOCOL_FROM and None in (request.protocol_type, request.protocol_name):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    shard = broker.coordinators.groups.shard_of(request.group_id)
-    return ParkedOperation(lambda: shard.write(lambda machine, now: requests.sync(machine, request, now)))
+    coordinators = broker.coordinators
+    return ParkedOperation(
+        lambda: coordinators.write(request.group_id, lambda machine, now: requests.sync(machine, request, now))
+    )
 
 
 def failed(request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kwire.broker.coordinators import caller
+from kwire.broker.offset_partitions import merged, sort_out
 from kwire.broker.transaction_verification import verify_offsets
 from kwire.coordinator.groups.offsets.commit import commit_in_transaction
 from kwire.coordinator.groups.requests import check_group_id
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from kwire.broker.context import RequestContext
     from kwire.storage.verification import VerificationGuard
 
+_KNOWS_LOADING_FROM = 2
+"""Producers before this version fail for good when they are told that the coordinator is loading (KAFKA-7296)."""
+
 
 async def handle(broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     session = context.session
@@ -32,19 +36,24 @@ async def handle(broker: Broker, context: RequestContext, request: TxnOffsetComm
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    valid, refused = _sorted_out(broker, context, request)
+    valid, others = sort_out(broker.store.image, session, request.topics)
+    refused = [_refused(topic, code) for topic, code in others]
     if not valid:
-        return TxnOffsetCommitResponse(topics=refused)
+        return TxnOffsetCommitResponse(topics=merged(refused))
     request.topics = valid
     who = caller(context)
     try:
         check_group_id(request.group_id)
-        shard = broker.coordinators.groups.shard_of(request.group_id)
         guard = await _verify(broker, context, request)
-        response = await shard.write(lambda machine, now: commit_in_transaction(machine, who, request, now, guard))
+        response = await broker.coordinators.write(
+            request.group_id, lambda machine, now: commit_in_transaction(machine, who, request, now, guard)
+        )
     except KafkaError as error:
+        loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        if loading and context.api_version < _KNOWS_LOADING_FROM:
+            error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         response = failed(request, error)
-    response.topics = refused + response.topics
+    response.topics = merged(refused, response.topics)
     return response
 
 
@@ -59,27 +68,6 @@ async def _verify(broker: Broker, context: RequestContext, request: TxnOffsetCom
         return await verify_offsets(broker, context.api_version, request.transactional_id, producer, index)
     except KafkaError as error:
         raise as_coordinator(error) from error
-
-
-def _sorted_out(
-    broker: Broker, context: RequestContext, request: TxnOffsetCommitRequest
-) -> tuple[list[TxnOffsetCommitRequestTopic], list[TxnOffsetCommitResponseTopic]]:
-    """What can be committed, and the answers for the rest."""
-    valid, refused = [], []
-    for topic in request.topics:
-        found = broker.store.image.topics.get(topic.name)
-        if not context.session.allows(Operation.READ, ResourceType.TOPIC, topic.name):
-            refused.append(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
-            continue
-        count = 0 if found is None else len(found.partitions)
-        known = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
-        unknown = [partition for partition in topic.partitions if not 0 <= partition.partition_index < count]
-        if unknown:
-            stranger = TxnOffsetCommitRequestTopic(name=topic.name, partitions=unknown)
-            refused.append(_refused(stranger, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-        if known:
-            valid.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=known))
-    return valid, refused
 
 
 def _refused(topic: TxnOffsetCommitRequestTopic, code: ErrorCode) -> TxnOffsetCommitResponseTopic:

@@ -53,7 +53,7 @@ class Pending(Generic[T]):
 
     def __init__(self) -> None:
         self.result: T | KafkaError | None = None
-        self._then: Callable[[], None] | None = None
+        self._then: list[Callable[[], None]] = []
 
     @property
     def done(self) -> bool:
@@ -63,13 +63,15 @@ class Pending(Generic[T]):
         """Gives the response, or the error in its place. Only the first answer counts."""
         if self.result is None:
             self.result = result
-            if self._then is not None:
-                self._then()
+            calls, self._then = self._then, []
+            for call in calls:
+                call()
 
     def then(self, call: Callable[[], None]) -> None:
-        """Calls `call` when the answer is there, at once if it is. There is one such call: the last one given."""
-        self._then = call
-        if self.result is not None:
+        """Calls `call` when the answer is there, at once if it is."""
+        if self.result is None:
+            self._then.append(call)
+        else:
             call()
 
 

@@ -195,14 +195,15 @@ class Shard(Generic[M]):
         return operation(self._usable(), self.now())
 
     async def write(self, operation: Callable[[M, Now], Outcome[T]]) -> T:
-        """The operation's response, once what it writes is committed.
+        """The operation's response, once what it writes is committed, and what it has seen of others' writes.
 
         A caller that is cancelled meanwhile undoes nothing. Raises what the operation raises and
         COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, REQUEST_TIMED_OUT, MESSAGE_TOO_LARGE.
         """
         outcome = operation(self._usable(), self.now())
-        if outcome.writes:
-            result = await _answer(await self._submit(outcome), self._write_timeout_s)
+        done = await self._submit(outcome) if outcome.writes else self._last_write(outcome)
+        if done is not None:
+            result = await _answer(done, self._write_timeout_s)
             if isinstance(result, KafkaError):
                 raise result
         if not isinstance(outcome.response, Pending):
@@ -227,6 +228,15 @@ class Shard(Generic[M]):
                 logger.exception("coordinator's own operation failed log=%r", self.log)
 
     # Writing
+
+    def _last_write(self, outcome: Outcome[Any]) -> Pending[Any] | None:
+        """The newest write that is not committed yet. What waits for another operation need not wait for it."""
+        if isinstance(outcome.response, Pending):
+            return None
+        for writes in (self._queue, self._appending, self._uncommitted):
+            if writes:
+                return writes[-1].done
+        return None
 
     async def _submit(self, outcome: Outcome[Any]) -> Pending[Any]:
         write = self._prepare(outcome)

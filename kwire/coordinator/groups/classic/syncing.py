@@ -12,6 +12,7 @@ from kwire.coordinator.groups.classic.rebalancing import (
     rebalance_or_complete,
 )
 from kwire.coordinator.groups.classic.records import group_record
+from kwire.coordinator.groups.errors import as_group_error
 from kwire.coordinator.runtime.outcome import Now, Outcome, Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -48,7 +49,7 @@ def sync(machine: GroupMachine, group: ClassicGroup, request: SyncGroupRequest, 
 
     def failed(error: KafkaError, now: Now) -> None:
         if _still(group, generation):
-            fail_assignment(machine, group, error.code, now)
+            fail_assignment(machine, group, as_group_error(error).code, now)
             rebalance_or_complete(machine, group, now, "the assignment could not be stored")
 
     return Outcome(waiting, [group_record(group, assignment)], replay=False, committed=committed, failed=failed)

@@ -6,5 +6,6 @@ commit.py          OffsetCommit and TxnOffsetCommit
 fetch.py           OffsetFetch
 delete.py          OffsetDelete, and all offsets of a group
 expiration.py      when offsets expire
+portions.py        how many tombstones are written at once
 cleanup.py         removing expired offsets and empty groups
 """

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
+from kwire.coordinator.groups.offsets.portions import portion
 from kwire.coordinator.groups.offsets.records import offset_tombstone
 from kwire.coordinator.runtime.outcome import CoordinatorRecord, Now, Outcome
 
@@ -11,25 +13,21 @@ if TYPE_CHECKING:
     from kwire.coordinator.groups.group import Group
     from kwire.coordinator.groups.machine import GroupMachine
 
-_AT_ONCE = 1000
-"""Tombstones written at once: a batch has its limits, and so has the time that others may be kept waiting."""
-
 
 def schedule_cleanup(machine: GroupMachine, now: Now) -> None:
     """The next clean-up is due after `offsets.retention.check.interval.ms`."""
-    interval_ms = machine.config()["offsets.retention.check.interval.ms"]
-    machine.deadlines.schedule(("cleanup",), now.ms + interval_ms, lambda now: _clean_up(machine, now))
+    _schedule(machine, now.ms + machine.config()["offsets.retention.check.interval.ms"])
+
+
+def _schedule(machine: GroupMachine, at_ms: int) -> None:
+    machine.deadlines.schedule(("cleanup",), at_ms, lambda now: _clean_up(machine, now))
 
 
 def _clean_up(machine: GroupMachine, now: Now) -> Outcome[None]:
-    records: list[CoordinatorRecord] = []
-    for group in machine.groups.values():
-        records += expired(machine, group, now)
-        if len(records) >= _AT_ONCE:
-            machine.deadlines.schedule(("cleanup",), now.ms, lambda now: _clean_up(machine, now))
-            return Outcome(None, records[:_AT_ONCE])
+    """Tombstones for what has expired; as soon as they are stored comes the rest, if there is any."""
+    records, more = portion(chain.from_iterable(expired(machine, group, now) for group in machine.groups.values()))
     schedule_cleanup(machine, now)
-    return Outcome(None, records)
+    return Outcome(None, records, committed=(lambda now: _schedule(machine, now.ms)) if more else None)
 
 
 def expired(machine: GroupMachine, group: Group, now: Now) -> list[CoordinatorRecord]:

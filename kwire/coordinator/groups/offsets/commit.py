@@ -142,7 +142,8 @@ def _check_transactional(machine: GroupMachine, group: Group, caller: Caller, re
 def _check_metadata(
     partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition, longest: int
 ) -> ErrorCode:
-    too_large = len(partition.committed_metadata or "") > longest
+    metadata = partition.committed_metadata or ""
+    too_large = len(metadata) + sum(char > "\uffff" for char in metadata) > longest  # in Java's characters
     return ErrorCode.OFFSET_METADATA_TOO_LARGE if too_large else ErrorCode.NONE
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
+from kwire.coordinator.groups.offsets.portions import portion
 from kwire.coordinator.groups.offsets.records import offset_tombstone
 from kwire.coordinator.runtime.outcome import CoordinatorRecord, Now, Outcome
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -51,11 +52,19 @@ def tombstones_of_group(machine: GroupMachine, group_id: str) -> list[Coordinato
     return [offset_tombstone(group_id, partition) for partition in (*partitions, *sorted(pending))]
 
 
-def forget_topics(machine: GroupMachine, topics: Collection[str], now: Now) -> Outcome[None]:
-    """Topics were deleted: what groups committed for them goes, so that a topic of the same name begins anew."""
+def forget_topics(machine: GroupMachine, topics: Collection[str], now: Now) -> Outcome[bool]:
+    """Topics were deleted: what groups committed for them goes, so that a topic of the same name begins anew.
+
+    The response says whether something is left, for another such operation.
+    """
+    records, more = portion(_tombstones_of_topics(machine, topics))
+    return Outcome(more, records)
+
+
+def _tombstones_of_topics(machine: GroupMachine, topics: Collection[str]) -> Iterator[CoordinatorRecord]:
     offsets = machine.offsets
-    records = []
     for group_id in {*offsets.by_group, *offsets.open_transactions}:
         partitions = {partition for partition, _ in offsets.of_group(group_id)} | offsets.pending_partitions(group_id)
-        records += [offset_tombstone(group_id, partition) for partition in sorted(partitions) if partition[0] in topics]
-    return Outcome(None, records)
+        for partition in sorted(partitions):
+            if partition[0] in topics:
+                yield offset_tombstone(group_id, partition)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kwire.coordinator.groups.offsets.offsets import CommittedOffset, TopicPartition
-from kwire.coordinator.runtime.outcome import Now
+from kwire.coordinator.runtime.outcome import Now, Outcome
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
@@ -18,57 +19,69 @@ if TYPE_CHECKING:
     from kwire.coordinator.groups.machine import GroupMachine
 
 
-def fetch(
-    machine: GroupMachine, group: OffsetFetchRequestGroup, now: Now, *, require_stable: bool
-) -> OffsetFetchResponseGroup:
-    """The offsets of a group, of the topics asked for (by name) or of all; -1 where nothing is committed.
+def fetch(machine: GroupMachine, group: OffsetFetchRequestGroup, now: Now) -> OffsetFetchResponseGroup:
+    """The offsets of a group that no failure can take back, of the topics asked for (by name) or of all.
 
-    With `require_stable` a partition that an open transaction has an offset for answers UNSTABLE_OFFSET_COMMIT. A group
-    that does not exist has committed nothing. Raises UNKNOWN_MEMBER_ID and STALE_MEMBER_EPOCH as `Group.check_fetch`.
+    -1 where nothing is committed; a group that does not exist has committed nothing. Raises UNKNOWN_MEMBER_ID and
+    STALE_MEMBER_EPOCH as `Group.check_fetch`.
     """
-    found = machine.groups.get(group.group_id)
+    offsets = machine.offsets
+    return _fetch(machine, group, offsets.safe, offsets.safe_of_group, _told)
+
+
+def fetch_stable(machine: GroupMachine, group: OffsetFetchRequestGroup, now: Now) -> Outcome[OffsetFetchResponseGroup]:
+    """The newest offsets, once they are stored; UNSTABLE_OFFSET_COMMIT for what an open transaction may change.
+
+    Raises as `fetch`.
+    """
+    offsets = machine.offsets
+
+    def told(index: int, topic: str, offset: CommittedOffset | None) -> OffsetFetchResponsePartitions:
+        if offsets.is_pending(group.group_id, (topic, index)):
+            return unknown_offset(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        return _told(index, topic, offset)
+
+    return Outcome(_fetch(machine, group, offsets.get, offsets.of_group, told))
+
+
+def unknown_offset(index: int, code: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartitions:
+    """What is told of a partition without an offset, or where none is told."""
+    return OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1, metadata="", error_code=code)
+
+
+def _fetch(
+    machine: GroupMachine,
+    group: OffsetFetchRequestGroup,
+    get: Callable[[str, TopicPartition], CommittedOffset | None],
+    get_all: Callable[[str], list[tuple[TopicPartition, CommittedOffset]]],
+    told: Callable[[int, str, CommittedOffset | None], OffsetFetchResponsePartitions],
+) -> OffsetFetchResponseGroup:
+    group_id = group.group_id
+    found = machine.groups.get(group_id)
     if found is not None:
         found.check_fetch(group.member_id, group.member_epoch)
-    response = OffsetFetchResponseGroup(group_id=group.group_id)
     if group.topics is None:
         by_topic: dict[str, list[OffsetFetchResponsePartitions]] = {}
-        for (topic, index), offset in machine.offsets.safe_of_group(group.group_id):
-            by_topic.setdefault(topic, []).append(
-                _partition(machine, group.group_id, (topic, index), offset, require_stable)
+        for (topic, index), offset in get_all(group_id):
+            by_topic.setdefault(topic, []).append(told(index, topic, offset))
+        topics = [OffsetFetchResponseTopics(name=name, partitions=partitions) for name, partitions in by_topic.items()]
+    else:
+        topics = [
+            OffsetFetchResponseTopics(
+                name=asked.name,
+                topic_id=asked.topic_id,
+                partitions=[
+                    told(index, asked.name, get(group_id, (asked.name, index))) for index in asked.partition_indexes
+                ],
             )
-        response.topics = [OffsetFetchResponseTopics(name=name, partitions=found) for name, found in by_topic.items()]
-        return response
-    for asked in group.topics:
-        partitions = [
-            _partition(
-                machine,
-                group.group_id,
-                (asked.name, index),
-                machine.offsets.safe(group.group_id, (asked.name, index)),
-                require_stable,
-            )
-            for index in asked.partition_indexes
+            for asked in group.topics
         ]
-        response.topics.append(
-            OffsetFetchResponseTopics(name=asked.name, topic_id=asked.topic_id, partitions=partitions)
-        )
-    return response
+    return OffsetFetchResponseGroup(group_id=group_id, topics=topics)
 
 
-def _partition(
-    machine: GroupMachine,
-    group_id: str,
-    partition: TopicPartition,
-    offset: CommittedOffset | None,
-    require_stable: bool,
-) -> OffsetFetchResponsePartitions:
-    index = partition[1]
-    if require_stable and machine.offsets.is_pending(group_id, partition):
-        return OffsetFetchResponsePartitions(
-            partition_index=index, committed_offset=-1, metadata="", error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT
-        )
+def _told(index: int, topic: str, offset: CommittedOffset | None) -> OffsetFetchResponsePartitions:
     if offset is None:
-        return OffsetFetchResponsePartitions(partition_index=index, committed_offset=-1, metadata="")
+        return unknown_offset(index)
     return OffsetFetchResponsePartitions(
         partition_index=index,
         committed_offset=offset.offset,

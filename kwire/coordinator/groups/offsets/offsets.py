@@ -40,6 +40,8 @@ class Offsets:
         """By producer id, by group and partition."""
         self.open_transactions: TimelineDict[str, frozenset[int]] = TimelineDict(timeline)
         """By group, the producers with offsets for it in open transactions."""
+        self._groups_of: TimelineDict[int, frozenset[str]] = TimelineDict(timeline)
+        """The other way round."""
 
     # Changes, by replay only
 
@@ -55,6 +57,7 @@ class Offsets:
             pending = self.pending[producer.id] = TimelineDict(self._timeline)
         pending[group_id, partition] = offset
         self.open_transactions[group_id] = (self.open_transactions.get(group_id) or frozenset()) | {producer.id}
+        self._groups_of[producer.id] = (self._groups_of.get(producer.id) or frozenset()) | {group_id}
 
     def remove(self, group_id: str, partition: TopicPartition) -> None:
         """A tombstone: what is committed is gone, and what is pending for it too."""
@@ -64,22 +67,19 @@ class Offsets:
             if not committed:
                 self.by_group.pop(group_id)
         for producer_id in self.open_transactions.get(group_id) or ():
-            pending = self.pending.get(producer_id)
-            if pending is not None:
-                pending.pop((group_id, partition))
+            self.pending[producer_id].pop((group_id, partition))
 
     def end_transaction(self, producer: Producer, *, commit: bool) -> None:
         """The producer's pending offsets count from now on, or are forgotten."""
         pending = self.pending.pop(producer.id)
         if pending is None:
             return
-        for group_id, producers in self.open_transactions.items():
-            if producer.id in producers:
-                left = producers - {producer.id}
-                if left:
-                    self.open_transactions[group_id] = left
-                else:
-                    self.open_transactions.pop(group_id)
+        for group_id in self._groups_of.pop(producer.id) or ():
+            left = (self.open_transactions.get(group_id) or frozenset()) - {producer.id}
+            if left:
+                self.open_transactions[group_id] = left
+            else:
+                self.open_transactions.pop(group_id)
         if commit:
             for (group_id, partition), offset in pending.items():
                 present = self.get(group_id, partition)
@@ -117,8 +117,7 @@ class Offsets:
     def is_pending(self, group_id: str, partition: TopicPartition) -> bool:
         """Whether an open transaction has an offset for the partition."""
         for producer_id in self.open_transactions.get(group_id) or ():
-            pending = self.pending.get(producer_id)
-            if pending is not None and (group_id, partition) in pending:
+            if (group_id, partition) in self.pending[producer_id]:
                 return True
         return False
 
@@ -126,7 +125,5 @@ class Offsets:
         """The partitions for which open transactions have offsets."""
         found: set[TopicPartition] = set()
         for producer_id in self.open_transactions.get(group_id) or ():
-            pending = self.pending.get(producer_id)
-            if pending is not None:
-                found.update(partition for group, partition in pending if group == group_id)
+            found.update(partition for group, partition in self.pending[producer_id] if group == group_id)
         return found

@@ -23,12 +23,19 @@ class Member:
     """A client of one group. What waits is kept; `joined` and `synced` give the answers once they are there."""
 
     def __init__(
-        self, desk: Desk, *, instance_id: str | None = None, protocols: tuple[str, ...] = ("range",), version: int = 9
+        self,
+        desk: Desk,
+        *,
+        instance_id: str | None = None,
+        protocols: tuple[str, ...] = ("range",),
+        version: int = 9,
+        protocol_type: str = "consumer",
     ) -> None:
         self.desk = desk
         self.instance_id = instance_id
         self.protocols = protocols
         self.version = version
+        self.protocol_type = protocol_type
         self.id = ""
         self.generation = -1
         self.waiting: Any = None
@@ -49,7 +56,7 @@ class Member:
             rebalance_timeout_ms=REBALANCE_MS,
             member_id=self.id,
             group_instance_id=self.instance_id,
-            protocol_type="consumer",
+            protocol_type=self.protocol_type,
             protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name in self.protocols],
         )
         return self.desk.run(lambda machine, now: requests.join(machine, client(version=self.version), request, now))

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,45 +12,8 @@ import pytest
 
 from compat_tests.cases import BASE_TIME, COMPRESSIONS, numbered
 from compat_tests.driver import TIMEOUT
+from compat_tests.kwire_cli.cli import Cli
 from compat_tests.kwire_client.driver import KwireDriver
-
-Done = subprocess.CompletedProcess[bytes]
-KWIRE = [sys.executable, "-m", "kwire"]
-
-
-class Cli:
-    def __init__(self, bootstrap: str) -> None:
-        self.bootstrap = bootstrap
-
-    def __call__(self, *arguments: str, input: bytes = b"", code: int = 0) -> Done:
-        """Runs a command that ends with this exit code."""
-        done = subprocess.run(self.command(*arguments), input=input, capture_output=True, timeout=TIMEOUT)
-        assert done.returncode == code, done.stderr.decode()
-        return done
-
-    def lines(self, *arguments: str) -> list[str]:
-        return self(*arguments).stdout.decode().splitlines()
-
-    def json(self, *arguments: str) -> Any:
-        return json.loads(self(*arguments, "--format", "json").stdout)
-
-    @contextmanager
-    def running(self, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-        """A command under way, with pipes to and from it."""
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        with subprocess.Popen(self.command(*arguments), **pipes) as process:  # type: ignore[call-overload]
-            try:
-                yield process
-            finally:
-                process.kill()
-
-    def command(self, *arguments: str) -> list[str]:
-        return [*KWIRE, *arguments, "--bootstrap", self.bootstrap]
-
-
-@pytest.fixture
-def cli(kwire_broker: Any) -> Cli:
-    return Cli(kwire_broker.bootstrap)
 
 
 def test_the_life_of_a_topic(cli: Cli, new_name: Callable[[], str], settled: Callable[..., Any]) -> None:

@@ -10,6 +10,7 @@ COMMANDS = {
     "serve": "kwire.cli.serve_command:serve_command",
     "config": "kwire.cli.config:config",
     "topics": "kwire.cli.topics:topics",
+    "groups": "kwire.cli.groups:groups",
     "produce": "kwire.cli.produce:produce",
     "consume": "kwire.cli.consume:consume",
     "dump-log": "kwire.cli.dump_log:dump_log",

@@ -137,5 +137,7 @@ _HINTS = {
     "TOPIC_ALREADY_EXISTS": "--if-not-exists makes that no error",
     "OFFSET_OUT_OF_RANGE": "`kwire topics describe --offsets` shows which offsets there are",
     "MESSAGE_TOO_LARGE": "the topic's max.message.bytes is the limit",
+    "GROUP_ID_NOT_FOUND": "not there: `kwire groups list` shows what is",
+    "NON_EMPTY_GROUP": "its members have to leave first",
     "NOT_ENOUGH_REPLICAS": "fewer replicas are in sync than the topic's min.insync.replicas",
 }

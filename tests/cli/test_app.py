@@ -26,7 +26,9 @@ def test_help_names_every_command(kwire) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [[name] for name in COMMANDS] + [["topics", name] for name in ("create", "list", "describe", "alter", "delete")],
+    [[name] for name in COMMANDS]
+    + [["topics", name] for name in ("create", "list", "describe", "alter", "delete")]
+    + [["groups", name] for name in ("list", "describe", "reset-offsets", "delete", "delete-offsets")],
 )
 def test_every_command_has_help_that_fits(kwire, command: list[str]) -> None:
     for flag in ("--help", "-h"):
@@ -39,7 +41,7 @@ def test_every_command_has_help_that_fits(kwire, command: list[str]) -> None:
 
 
 def test_no_command_is_help(kwire) -> None:
-    for arguments in ([], ["topics"]):
+    for arguments in ([], ["topics"], ["groups"]):
         assert "Commands:" in kwire(*arguments).output
 
 

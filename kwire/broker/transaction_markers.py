@@ -71,9 +71,10 @@ class TransactionMarkers:
             left = {partition for partition, code in results.items() if code not in _DONE}
             if not left:
                 return True
-            self._broker.limited_log.warning(
-                logger, "markers delayed", "transactional_id=%r results=%r", transactional_id, results
-            )
+            if pause == LONGEST_PAUSE:  # before that, leaders may just be moving or loading
+                self._broker.limited_log.warning(
+                    logger, "markers delayed", "transactional_id=%r results=%r", transactional_id, results
+                )
             await trio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
         return False

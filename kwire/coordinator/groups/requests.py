@@ -40,7 +40,10 @@ def join(machine: GroupMachine, caller: Caller, request: JoinGroupRequest, now: 
 
 
 def sync(machine: GroupMachine, request: SyncGroupRequest, now: Now) -> Outcome[SyncGroupResponse]:
-    """See `classic.syncing.sync` and `consumer.classic_members.sync`. INVALID_GROUP_ID, UNKNOWN_MEMBER_ID where there is no such group."""
+    """See `classic.syncing.sync` and `consumer.classic_members.sync`.
+
+    INVALID_GROUP_ID, UNKNOWN_MEMBER_ID where there is no such group.
+    """
     group = _known(machine, request.group_id)
     if isinstance(group, ConsumerGroup):
         return classic_members.sync(machine, group, request, now)

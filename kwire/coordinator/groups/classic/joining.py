@@ -39,8 +39,9 @@ Joined = Outcome[JoinGroupResponse]
 def join(machine: GroupMachine, caller: Caller, request: JoinGroupRequest, now: Now) -> Joined:
     """The generation that the member is in, once the rebalance it starts or joins is complete.
 
-    Errors are responses too, since they tell a member id: MEMBER_ID_REQUIRED, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED. A group is created by
-    whoever asks without a member id, even if that one may not join.
+    Errors are responses too, since they tell a member id: MEMBER_ID_REQUIRED, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
+    INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED. A group is created by whoever asks without a member id, even if
+    that one may not join.
     """
     found = machine.groups.get(request.group_id)
     if found is None:

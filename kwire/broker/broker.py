@@ -26,6 +26,7 @@ from kwire.cluster.controller import Controller
 from kwire.cluster.replicas import ReplicaManager
 from kwire.cluster.stores.embedded import EmbeddedStore, StoreError
 from kwire.config.broker import BrokerConfig, ConfigError
+from kwire.config.dynamic import within_bounds
 from kwire.config.topic import LogConfig, validate_topic_configs
 from kwire.coordinator.producer_ids import ProducerIds
 from kwire.metadata.changes import BrokerRegistered, Change, ControllerChanged
@@ -235,9 +236,11 @@ class Broker:
     def _configure(self, image: MetadataImage) -> None:
         """Takes over what admins set at run time."""
         try:
-            self.config = self._static_config.with_dynamic(
-                image.config("broker", str(self.id)), image.config("broker", "")
-            )
+            own, warnings = within_bounds(self._static_config, image.config("broker", str(self.id)))
+            everybodys, more = within_bounds(self._static_config, image.config("broker", ""))
+            for line in warnings + more:
+                logger.warning("dynamic configuration capped %s", line)
+            self.config = self._static_config.with_dynamic(own, everybodys)
         except ConfigError as error:
             logger.error("dynamic configuration ignored reason=%r", str(error))
 

@@ -16,6 +16,7 @@ from kwire.cluster.internal_topics import consumer_offsets, transaction_state
 from kwire.coordinator.caller import Caller
 from kwire.coordinator.runtime.coordinator import Coordinator, partition_of
 from kwire.coordinator.runtime.shard import Shard
+from kwire.metadata.features import group_version
 from kwire.metadata.image import BrokerImage, MetadataImage, TopicImage
 from kwire.metadata.names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -46,6 +47,13 @@ class Coordinators:
             TRANSACTION_STATE: self.transactions.coordinator,
         }
         self._broker = broker
+
+    @property
+    def have_consumer_protocol(self) -> bool:
+        """Whether groups may use it: by the level of group.version, and by this broker's configuration."""
+        broker = self._broker
+        offered = broker.config["group.coordinator.rebalance.protocols"]
+        return group_version(broker.store.image) >= 1 and "consumer" in offered
 
     async def run(self) -> None:
         """Follows the leadership of the internal topics' partitions and runs deadlines, until cancelled."""

@@ -13,6 +13,9 @@ _HOST = re.compile(r"[0-9a-zA-Z\-%._:]*")
 CONSUMER_GROUP_ASSIGNORS = ("uniform", "range")
 """The server-side assignors that there are. Apache Kafka takes names of Java classes besides."""
 
+_CODECS = range(5)
+"""Ids of codecs: none, gzip, snappy, lz4, zstd."""
+
 _HOUR_MS = 3_600_000
 _MINUTE_MS = 60_000
 
@@ -23,6 +26,7 @@ def check_together(values: Mapping[str, Any]) -> None:
     _check_times(values)
     _check_replication(values)
     _check_connections(values)
+    _check_groups(values)
     _check_consumer_groups(values)
 
 
@@ -79,6 +83,15 @@ def _check_connections(values: Mapping[str, Any]) -> None:
         values["max.connections.per.ip"] > 0 or bool(overrides),
         "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set.",
     )
+
+
+def _check_groups(values: Mapping[str, Any]) -> None:
+    _require(
+        "share" not in values["group.coordinator.rebalance.protocols"],
+        "group.coordinator.rebalance.protocols must be without share: this version of kwire has no share groups",
+    )
+    codec = values["offsets.topic.compression.codec"]
+    _require(codec in _CODECS, f"Unknown compression type id: {codec}")
 
 
 def _check_consumer_groups(values: Mapping[str, Any]) -> None:

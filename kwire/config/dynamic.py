@@ -43,6 +43,21 @@ def validate_dynamic(config: BrokerConfig, proposed: Mapping[str, str], *, per_b
         raise InvalidRequest(str(error)) from None
 
 
+def within_bounds(config: BrokerConfig, stored: Mapping[str, str]) -> tuple[Mapping[str, str], list[str]]:
+    """What counts of dynamic configs that were valid when they were set, before a start with narrower bounds.
+
+    And a line for the log for each that is capped.
+    """
+    name, least, greatest = (f"group.consumer.{bound}assignment.interval.ms" for bound in ("", "min.", "max."))
+    if name not in stored:
+        return stored, []
+    value = BROKER_KEYS[name].parse(stored[name])
+    capped = min(max(value, config[least]), config[greatest])
+    if capped == value:
+        return stored, []
+    return {**stored, name: str(capped)}, [f"{name}={value} is out of bounds, {capped} counts"]
+
+
 def _refuse(names: Iterable[str], reason: str) -> None:
     found = list(names)
     if found:

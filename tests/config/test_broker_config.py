@@ -156,6 +156,11 @@ def test_unknown_keys_are_a_warning() -> None:
             "group.consumer.heartbeat.interval.ms must be less than group.consumer.session.timeout.ms",
         ),
         ("group.consumer.assignors=uniform,sticky", "Class sticky cannot be found"),
+        ("offsets.topic.compression.codec=5", "Unknown compression type id: 5"),
+        (
+            "group.coordinator.rebalance.protocols=classic,share",
+            "group.coordinator.rebalance.protocols must be without share: this version of kwire has no share groups",
+        ),
         (
             "max.connections.per.ip=0",
             "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set.",

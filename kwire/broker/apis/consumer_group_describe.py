@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.metadata.features import group_version
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 async def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
-    if not group_version(broker.store.image):
+    if not broker.coordinators.have_consumer_protocol:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     session = context.session
     groups, refused = [], []

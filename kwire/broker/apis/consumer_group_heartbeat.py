@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kwire.broker.coordinators import caller
-from kwire.metadata.features import group_version
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -28,7 +27,7 @@ async def handle(
     from kwire.coordinator.groups.consumer.validation import check_heartbeat
 
     session = context.session
-    if not group_version(broker.store.image):
+    if not broker.coordinators.have_consumer_protocol:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if not session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)

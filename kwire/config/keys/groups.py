@@ -22,9 +22,9 @@ from kwire.config.validity import ListOf, OneOf, at_least
 
 # fmt: off
 KEYS = (
-    ConfigKey("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"), LATER, MEDIUM,
+    ConfigKey("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"), SUPPORTED, MEDIUM,
         READ_ONLY, ListOf("consumer", "classic", "share", "streams", empty=False),
-        "Group protocols that are offered."),
+        "Group protocols that are offered. Groups of the classic protocol always are; there are none of streams yet."),
     ConfigKey("group.coordinator.threads", INT, 4, MOOT, HIGH, READ_ONLY, at_least(1),
         "Threads of Apache Kafka's group coordinator; kwire's runs on the event loop."),
     ConfigKey("group.coordinator.background.threads", INT, 2, MOOT, HIGH, READ_ONLY, at_least(1),

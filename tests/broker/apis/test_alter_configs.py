@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from kwire.ports.memory_files import MemoryFileSystem
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages import alter_configs, incremental_alter_configs
 from kwire.protocol.messages.alter_configs import AlterConfigsRequest
@@ -185,6 +186,27 @@ async def test_replacements_that_make_no_sense(configs: Configs, message: str, a
         await scene.create("t")
         assert await replace(scene, (TOPIC, "t", configs)) == [(ErrorCode.INVALID_REQUEST, message)]
         assert set_in(scene) == {}
+
+
+ASSIGNMENT_INTERVAL = "group.consumer.assignment.interval.ms"
+
+
+@pytest.mark.parametrize("name", [ME, ""])
+async def test_what_later_bounds_exclude_is_capped(name: str, autojump_clock) -> None:
+    """The rest of what was set at run time stays as it is."""
+    files = MemoryFileSystem()
+    async with running(files=files) as scene:
+        changes = [(SET, ASSIGNMENT_INTERVAL, "9000"), (SET, "log.flush.interval.ms", "7")]
+        assert await change(scene, (BROKER, name, changes)) == [DONE]
+        assert scene.broker.config[ASSIGNMENT_INTERVAL] == 9000
+        too_much = (
+            ErrorCode.INVALID_REQUEST,
+            f"{ASSIGNMENT_INTERVAL} must be less than or equal to group.consumer.max.assignment.interval.ms",
+        )
+        assert await change(scene, (BROKER, name, [(SET, ASSIGNMENT_INTERVAL, "15001")])) == [too_much]
+    async with running({"group.consumer.max.assignment.interval.ms": "5000"}, files=files) as scene:
+        assert scene.broker.config[ASSIGNMENT_INTERVAL] == 5000
+        assert scene.broker.config["log.flush.interval.ms"] == 7
 
 
 # Resources

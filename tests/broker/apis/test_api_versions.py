@@ -54,6 +54,8 @@ async def test_features(version: int, autojump_clock) -> None:
         before = await scene.call(named(), version)
         supported = [(each.name, each.min_version, each.max_version) for each in before.supported_features]
         assert supported == ([] if version == 3 else [("group.version", 0, 1), ("transaction.version", 0, 2)])
+        # What it stands for is there.
+        assert ApiKey.CONSUMER_GROUP_HEARTBEAT in {each.api_key for each in before.api_keys}
         assert finalized(before) == {"group.version": (1, 1), "transaction.version": (2, 2)}
         assert before.finalized_features_epoch == scene.broker.store.image.version
         await scene.broker.store.commit([FeatureLevelsChanged({"group.version": 0, "transaction.version": 1})])

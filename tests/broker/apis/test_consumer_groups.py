@@ -298,6 +298,12 @@ async def test_who_may_not_describe_a_topic_is_not_told_of_the_group(autojump_cl
         assert group.members == []
 
 
+async def test_a_broker_may_do_without(autojump_clock) -> None:
+    async with running({"group.coordinator.rebalance.protocols": "classic"}) as scene:
+        assert (await join(scene)).error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert (await describe(scene))[0].error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
 async def test_a_cluster_may_do_without(autojump_clock) -> None:
     async with running() as scene:
         await scene.broker.store.commit([FeatureLevelsChanged({"group.version": 0})])

@@ -36,7 +36,7 @@ async def handle(broker: Broker, context: RequestContext, request: UpdateFeature
         results=[
             UpdatableFeatureResult(feature=update.feature, error_message=ErrorCode.NONE.name)
             for update in request.feature_updates
-        ]
+        ],
     )
 
 

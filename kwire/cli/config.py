@@ -16,9 +16,10 @@ from kwire.cli.running import MISUSED, CommandError
 )
 @click.option("--describe", is_flag=True, help="List the keys and what kwire does with each.")
 @click.option("--topic", is_flag=True, help="The keys of topics instead of those of brokers.")
+@click.option("--group", is_flag=True, help="The keys of groups.")
 @format_option("How to print them.")
-def config(part: str, describe: bool, topic: bool, as_json: bool) -> None:
-    """Lists the configuration keys of brokers or topics.
+def config(part: str, describe: bool, topic: bool, group: bool, as_json: bool) -> None:
+    """Lists the configuration keys of brokers, topics or groups.
 
     Brokers take the keys of Apache Kafka: in server.properties, as
     KWIRE_... environment variables (KWIRE_LOG_RETENTION_MS), or with
@@ -31,13 +32,16 @@ def config(part: str, describe: bool, topic: bool, as_json: bool) -> None:
     """
     if not describe:
         raise CommandError("say what to do with the configuration: kwire config --describe [KEY]", MISUSED)
+    if topic and group:
+        raise CommandError("--topic or --group, not both", MISUSED)
+    from kwire.config.group_keys import GROUP_KEYS
     from kwire.config.keys import BROKER_KEYS
     from kwire.config.topic_keys import TOPIC_KEYS
 
-    table = TOPIC_KEYS if topic else BROKER_KEYS
+    kind, table = ("topic", TOPIC_KEYS) if topic else ("group", GROUP_KEYS) if group else ("broker", BROKER_KEYS)
     keys = [key for name, key in sorted(table.items()) if part in name]
     if not keys:
-        raise CommandError(f"no {'topic' if topic else 'broker'} configuration key contains {part!r}")
+        raise CommandError(f"no {kind} configuration key contains {part!r}")
     if as_json:
         show_json(
             [

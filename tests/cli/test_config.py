@@ -24,6 +24,16 @@ def test_some_keys_of_topics_as_json(kwire) -> None:
     assert (described["type"], described["default"], described["status"]) == ("long", "604800000", "supported")
 
 
+def test_keys_of_groups(kwire) -> None:
+    lines = kwire("config", "--describe", "--group", "session.timeout").stdout.splitlines()
+    assert [line.split("\t")[:4] for line in lines] == [
+        ["consumer.session.timeout.ms", "int", "45000", "supported"],
+        ["share.session.timeout.ms", "int", "45000", "later"],
+        ["streams.session.timeout.ms", "int", "45000", "later"],
+    ]
+    assert kwire("config", "--describe", "--group", "--topic").exit_code == 2
+
+
 def test_no_such_key(kwire) -> None:
     result = kwire("config", "--describe", "retention.weeks")
     assert (result.exit_code, result.stderr) == (1, "kwire: no broker configuration key contains 'retention.weeks'\n")

@@ -16,21 +16,22 @@ from kwire.protocol.messages.consumer_group_heartbeat import (
 )
 from tests.coordinator.groups.desk import Desk, client
 
-GROUP = "g"
+GROUP = "group"
 AT_ONCE = {"group.consumer.assignment.interval.ms": "0"}
 """Lets each heartbeat assign, however young the assignment before is."""
 
 Owned = dict[bytes, set[int]]
 
 
-def topic_id(name: str) -> bytes:
-    return name.encode().rjust(16, b"\0")
+def topic_id(name: str, life: int = 0) -> bytes:
+    """`life`: grows each time that the topic is created anew."""
+    return name.encode().rjust(15, b"\0") + bytes([life])
 
 
-def with_topics(image: MetadataImage, topics: Mapping[str, int]) -> MetadataImage:
+def with_topics(image: MetadataImage, topics: Mapping[str, int], life: int = 0) -> MetadataImage:
     """The image in its next version, with these topics and numbers of partitions besides what it has."""
     made = {
-        name: TopicImage(name, topic_id(name), (PartitionImage((1,), (1,), 1),) * count)
+        name: TopicImage(name, topic_id(name, life), (PartitionImage((1,), (1,), 1),) * count)
         for name, count in topics.items()
     }
     return replace(
@@ -100,6 +101,8 @@ class Member:
         self.owned: Owned = {}
         self.target: Owned = {}
         self.fields = fields
+        self.full: dict[str, Any] = {}
+        """What it says besides, since it did not hear the last answer."""
 
     def join(self) -> ConsumerGroupHeartbeatResponse:
         self.epoch, self.owned = 0, {}
@@ -116,9 +119,14 @@ class Member:
         if owned is not None:
             told = [TopicPartitions(topic_id=topic, partitions=sorted(has)) for topic, has in owned.items()]
         instance = {key: value for key, value in self.fields.items() if key == "instance_id"}
-        return beat(
-            self.desk, member_id=self.id, member_epoch=self.epoch, topic_partitions=told, **{**instance, **fields}
-        )
+        said = {**instance, **self.full, **fields}
+        return beat(self.desk, member_id=self.id, member_epoch=self.epoch, topic_partitions=told, **said)
+
+    def miss(self) -> None:
+        """Heartbeats, and does not hear the answer. A client in doubt says everything the next time."""
+        self.say(self.owned)
+        names = self.fields.get("subscribed_topic_names", ["t"])
+        self.full = {"rebalance_timeout_ms": 5000, "subscribed_topic_names": names}
 
     def leave(self, epoch: int = -1) -> ConsumerGroupHeartbeatResponse:
         instance = {key: value for key, value in self.fields.items() if key == "instance_id"}
@@ -126,6 +134,7 @@ class Member:
 
     def _take(self, response: ConsumerGroupHeartbeatResponse) -> ConsumerGroupHeartbeatResponse:
         self.epoch = response.member_epoch
+        self.full = {}
         if response.assignment is not None:
             self.target = owned(response)
             for topic, told in self.target.items():

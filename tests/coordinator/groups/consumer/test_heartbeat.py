@@ -278,17 +278,17 @@ class TestEpochs:
 class TestErrors:
     def test_nobody_joins_by_another_epoch(self) -> None:
         at = desk({"t": 1})
-        with pytest.raises(KafkaError, match=r"Consumer group g not found\.") as raised:
+        with pytest.raises(KafkaError, match=r"Consumer group group not found\.") as raised:
             beat(at, **joining(member_epoch=1))
         assert raised.value.code is ErrorCode.GROUP_ID_NOT_FOUND
         Member(at, "one").join()
-        with pytest.raises(KafkaError, match=r"Member m is not a member of group g\.") as raised:
+        with pytest.raises(KafkaError, match=r"Member m is not a member of group group\.") as raised:
             beat(at, **joining(member_epoch=1))
         assert raised.value.code is ErrorCode.UNKNOWN_MEMBER_ID
 
     def test_nobody_leaves_who_is_not_there(self) -> None:
         at = desk({"t": 1})
-        with pytest.raises(KafkaError, match=r"Group g not found\.") as raised:
+        with pytest.raises(KafkaError, match=r"Group group not found\.") as raised:
             Member(at, "one").leave()
         assert raised.value.code is ErrorCode.GROUP_ID_NOT_FOUND
         Member(at, "two").join()

@@ -1,0 +1,464 @@
+"""Groups that change over from the classic to the consumer protocol member by member, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from kwire.coordinator.groups import requests
+from kwire.coordinator.groups.classic.group import ClassicGroup
+from kwire.coordinator.runtime.outcome import Pending
+from kwire.protocol.consumer_protocol.assignment import ConsumerProtocolAssignment, TopicPartition
+from kwire.protocol.consumer_protocol.serde import decode
+from kwire.protocol.consumer_protocol.subscription import ConsumerProtocolSubscription
+from kwire.protocol.consumer_protocol.subscription import TopicPartition as OwnedPartition
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from kwire.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kwire.protocol.version_prefixed import encode_version_prefixed
+from tests.coordinator.groups.classic.members import Member as Classic
+from tests.coordinator.groups.consumer.support import GROUP, Member, desk, group_of, joining, settle, topic_id
+from tests.coordinator.groups.desk import Desk, client
+
+T = topic_id("t")
+
+
+def subscription(*topics: str, owned: Iterable[int] = ()) -> bytes:
+    owns = [OwnedPartition(topic="t", partitions=sorted(owned))]
+    return encode_version_prefixed(ConsumerProtocolSubscription(topics=list(topics), owned_partitions=owns), 1)
+
+
+def assignment(*partitions: int, user_data: bytes | None = None) -> bytes:
+    topics = [TopicPartition(topic="t", partitions=list(partitions))]
+    return encode_version_prefixed(ConsumerProtocolAssignment(assigned_partitions=topics, user_data=user_data), 1)
+
+
+def told(data: bytes) -> set[int]:
+    """The partitions of an assignment."""
+    topics = decode(ConsumerProtocolAssignment, data).assigned_partitions
+    return {index for topic in topics for index in topic.partitions}
+
+
+class Reader(Classic):
+    """A consumer of the classic protocol that reads t, and lets go of what it is told to when it joins again."""
+
+    has: frozenset[int] = frozenset()
+
+    def rejoin(self) -> None:
+        self.join(subscription("t", owned=self.has))
+        self.take()
+
+    def take(self) -> None:
+        answer = self.sync()
+        assert answer is not None
+        self.has = frozenset(told(bytes(answer.assignment)))
+
+    def go_on(self) -> None:
+        """A heartbeat, and what follows from it."""
+        if self.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS:
+            self.rejoin()
+
+
+def classic_group(at: Desk, *members: Reader, partitions: int = 4) -> None:
+    """A stable group of these, the partitions shared in turn."""
+    first, *others = members
+    first.join(subscription("t"))
+    at.settle()
+    assert first.joined() is not None
+    for member in others:
+        member.join(subscription("t"))
+    if others:
+        first.join(subscription("t"))
+    shares = {member.id: assignment(*range(place, partitions, len(members))) for place, member in enumerate(members)}
+    for member in others:
+        assert member.joined() is not None
+        member.sync()
+    answer = first.sync(shares)
+    assert answer is not None
+    for member in members:
+        if member is not first:
+            assert member.synced() is not None
+        member.has = frozenset(told(shares[member.id]))
+
+
+def test_a_classic_group_becomes_a_consumer_group_and_nothing_stops() -> None:
+    at = desk({"t": 4})
+    one, two = Reader(at), Reader(at)
+    classic_group(at, one, two)
+    generation = one.generation
+    new = Member(at, "new")
+    new.join()
+    group = group_of(at)
+    assert group.epochs.group == generation + 1
+    assert {member.classic is None for member in group.members.values()} == {True, False}
+    for _ in range(4):
+        one.go_on()
+        two.go_on()
+        new.beat()
+    assert group.state_name == "Stable"
+    shares = [set(one.has), set(two.has), new.has("t")]
+    assert sorted(map(len, shares)) == [1, 1, 2]
+    assert set.union(*shares) == {0, 1, 2, 3}
+    assert one.generation == two.generation == new.epoch
+    assert snapshot(at.reloaded()) == snapshot(at)
+
+
+def snapshot(at: Desk) -> object:
+    group = group_of(at)
+    return sorted(group.members.items()), sorted(group.targets.items()), group.epochs, group.classic_members
+
+
+def test_and_a_classic_group_again_when_the_last_new_member_has_gone() -> None:
+    at = desk({"t": 4})
+    one = Reader(at)
+    classic_group(at, one)
+    new = Member(at, "new")
+    new.join()
+    for _ in range(4):
+        one.go_on()
+        new.beat()
+    epoch = group_of(at).epochs.group
+    new.leave()
+    group = at.machine.groups[GROUP]
+    assert isinstance(group, ClassicGroup)
+    assert (group.generation, group.state_name) == (epoch, "PreparingRebalance")
+    assert one.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+    one.join(subscription("t", owned=one.has))
+    assert one.generation == epoch + 1
+    assert one.sync({one.id: assignment(0, 1, 2, 3)}) is not None
+    again = at.reloaded().machine.groups[GROUP]
+    assert isinstance(again, ClassicGroup)
+    assert (set(again.members), again.generation) == ({one.id}, epoch + 1)
+
+
+def test_a_new_member_that_falls_silent_makes_it_a_classic_group_too() -> None:
+    at = desk({"t": 2})
+    one = Reader(at)
+    classic_group(at, one, partitions=2)
+    Member(at, "new").join()
+    for _ in range(4):
+        at.pass_time(9_000)
+        one.go_on()
+    assert set(group_of(at).members) == {one.id, "new"}
+    at.pass_time(9_000)
+    assert isinstance(at.machine.groups[GROUP], ClassicGroup)
+
+
+def test_a_downgrade_that_cannot_be_written_is_undone() -> None:
+    at = desk({"t": 2})
+    one = Reader(at)
+    classic_group(at, one, partitions=2)
+    new = Member(at, "new")
+    new.join()
+    at.failure = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    with pytest.raises(KafkaError):
+        new.leave()
+    assert set(group_of(at).members) == {one.id, "new"}
+    for _ in range(2):
+        one.go_on()
+        new.beat()
+    assert group_of(at).state_name == "Stable"
+
+
+def test_an_upgrade_that_cannot_be_written_is_none() -> None:
+    at = desk({"t": 2})
+    one = Reader(at)
+    classic_group(at, one, partitions=2)
+    at.failure = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    with pytest.raises(KafkaError):
+        Member(at, "new").join()
+    assert isinstance(at.machine.groups[GROUP], ClassicGroup)
+    assert one.heartbeat() is ErrorCode.NONE
+
+
+def test_who_waits_for_a_rebalance_of_the_classic_group_joins_again() -> None:
+    at = desk({"t": 2})
+    one, two = Reader(at), Reader(at)
+    classic_group(at, one, partitions=2)
+    two.join(subscription("t"))
+    assert isinstance(two.waiting, Pending)
+    Member(at, "new").join()
+    with pytest.raises(KafkaError) as raised:
+        two.joined()
+    assert raised.value.code is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_a_classic_member_that_does_not_join_again_is_fenced() -> None:
+    at = desk({"t": 2})
+    one = Reader(at)
+    classic_group(at, one, partitions=2)
+    new = Member(at, "new")
+    new.join()
+    for _ in range(7):
+        assert one.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+        at.pass_time(9_000)
+        new.beat()
+    assert set(group_of(at).members) == {"new"}
+
+
+def test_a_classic_member_that_does_not_sync_is_fenced() -> None:
+    at = desk({"t": 2})
+    Member(at, "new").join()
+    one = Reader(at)
+    one.join(subscription("t"))
+    for _ in range(8):
+        at.pass_time(8_000)
+        Member(at, "new").join()
+        if one.id in group_of(at).members:
+            one.heartbeat()
+    assert set(group_of(at).members) == {"new"}
+
+
+def test_a_classic_member_joins_a_consumer_group() -> None:
+    at = desk({"t": 4})
+    new = Member(at, "new")
+    new.join()
+    one = Reader(at)
+    response = one.join(subscription("t"))
+    assert response is not None
+    assert (response.protocol_type, response.protocol_name, response.leader) == ("consumer", "range", "")
+    one.take()
+    assert one.has == frozenset()
+    settle(new)
+    one.go_on()
+    assert len(one.has) == len(new.has("t")) == 2
+    assert one.leave() is ErrorCode.NONE
+    settle(new)
+    assert new.has("t") == {0, 1, 2, 3}
+
+
+class TestRefusals:
+    def test_what_a_classic_member_of_a_consumer_group_must_know(self) -> None:
+        at = desk({"t": 1})
+        new = Member(at, "new")
+        new.join()
+        one = Reader(at)
+        one.join(subscription("t"))
+        one.generation += 1
+        for ask in (one.heartbeat, one.sync):
+            with pytest.raises(KafkaError) as raised:
+                ask()
+            assert raised.value.code is ErrorCode.ILLEGAL_GENERATION
+        one.id = "new"
+        for ask in (one.heartbeat, one.sync):
+            with pytest.raises(KafkaError) as raised:
+                ask()
+            assert raised.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+
+    def test_a_sync_in_the_old_epoch_joins_again(self) -> None:
+        at = desk({"t": 1})
+        Member(at, "new").join()
+        one = Reader(at)
+        one.join(subscription("t"))
+        Member(at, "other").join()
+        with pytest.raises(KafkaError) as raised:
+            one.sync()
+        assert raised.value.code is ErrorCode.REBALANCE_IN_PROGRESS
+
+    @pytest.mark.parametrize("protocol_type", ["consumer", "connect"])
+    def test_protocols_must_go_together(self, protocol_type: str) -> None:
+        at = desk({"t": 1})
+        Member(at, "new").join()
+        Reader(at, protocols=("range", "roundrobin")).join(subscription("t"))
+        request = JoinGroupRequest(
+            group_id=GROUP,
+            session_timeout_ms=10_000,
+            protocol_type=protocol_type,
+            protocols=[JoinGroupRequestProtocol(name="sticky", metadata=subscription("t"))],
+        )
+        with pytest.raises(KafkaError) as raised:
+            at.run(lambda machine, now: requests.join(machine, client(), request, now))
+        assert raised.value.code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+    @pytest.mark.parametrize(
+        ("policy", "reason"),
+        [("downgrade", "online upgrade is disabled"), ("disabled", "online upgrade is disabled")],
+    )
+    def test_upgrades_may_be_off(self, policy: str, reason: str) -> None:
+        at = desk({"t": 2}, **{"group.consumer.migration.policy": policy})
+        classic_group(at, Reader(at), partitions=2)
+        with pytest.raises(KafkaError, match=f"Cannot upgrade classic group group to consumer group because {reason}"):
+            Member(at, "new").join()
+
+    def test_downgrades_may_be_off(self) -> None:
+        at = desk({"t": 2}, **{"group.consumer.migration.policy": "upgrade"})
+        one = Reader(at)
+        classic_group(at, one, partitions=2)
+        new = Member(at, "new")
+        new.join()
+        new.leave()
+        assert set(group_of(at).members) == {one.id}
+
+    def test_no_classic_member_joins_where_nothing_may_change_over(self) -> None:
+        at = desk({"t": 2}, **{"group.consumer.migration.policy": "disabled"})
+        Member(at, "new").join()
+        with pytest.raises(KafkaError) as raised:
+            Reader(at).join(subscription("t"))
+        assert raised.value.code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+    def test_a_group_too_large(self) -> None:
+        at = desk({"t": 2}, **{"group.consumer.max.size": "1"})
+        classic_group(at, Reader(at), Reader(at), partitions=2)
+        with pytest.raises(KafkaError, match="the group size exceeds the consumer group maximum size"):
+            Member(at, "new").join()
+
+    def test_a_subscription_that_cannot_be_read(self) -> None:
+        at = desk({"t": 2})
+        one = Reader(at)
+        one.join(b"\0")
+        at.settle()
+        with pytest.raises(KafkaError, match="the embedded consumer protocol is malformed"):
+            Member(at, "new").join()
+
+    def test_an_assignor_with_data_of_its_own(self) -> None:
+        at = desk({"t": 2})
+        one = Reader(at)
+        one.join(subscription("t"))
+        at.settle()
+        assert one.joined() is not None
+        one.sync({one.id: assignment(0, 1, user_data=b"mine")})
+        with pytest.raises(KafkaError, match="an unsupported custom assignor is in use"):
+            Member(at, "new").join()
+
+
+def test_an_admin_removes_members_of_either_protocol() -> None:
+    at = desk({"t": 2})
+    static = Member(at, "static", instance_id="a")
+    static.join()
+    other = Member(at, "other")
+    other.join()
+    request = LeaveGroupRequest(
+        group_id=GROUP,
+        members=[
+            MemberIdentity(member_id="", group_instance_id="a"),
+            MemberIdentity(member_id="stranger", group_instance_id=None),
+            MemberIdentity(member_id="", group_instance_id="b"),
+        ],
+    )
+    response = at.run(lambda machine, now: requests.leave(machine, client(version=5), request, now))
+    assert [answer.error_code for answer in response.members] == [
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    ]
+    assert set(group_of(at).members) == {"other"}
+
+
+def test_an_empty_group_is_of_whoever_comes_first() -> None:
+    at = desk({"t": 2})
+    new = Member(at, "new")
+    new.join()
+    new.leave()
+    one = Reader(at)
+    one.join(subscription("t"))
+    at.settle()
+    assert one.joined() is not None
+    assert isinstance(at.machine.groups[GROUP], ClassicGroup)
+    assert isinstance(at.reloaded().machine.groups[GROUP], ClassicGroup)
+    assert one.leave() is ErrorCode.NONE
+    new.join()
+    assert set(group_of(at).members) == {"new"}
+    assert set(group_of(at.reloaded()).members) == {"new"}
+
+
+def test_an_empty_group_that_cannot_change_over_stays() -> None:
+    at = desk({"t": 2})
+    new = Member(at, "new")
+    new.join()
+    new.leave()
+    at.failure = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    with pytest.raises(KafkaError):
+        Reader(at, version=3).join(subscription("t"))
+    assert group_of(at).is_empty
+
+
+class TestStatic:
+    def test_a_classic_static_member_takes_the_place_of_the_last_new_one(self) -> None:
+        at = desk({"t": 4})
+        one = Reader(at)
+        classic_group(at, one)
+        new = Member(at, "new", instance_id="s")
+        new.join()
+        for _ in range(4):
+            one.go_on()
+            new.beat()
+        has = new.has("t")
+        assert len(has) == 2
+        old = Reader(at, instance_id="s")
+        old.join(subscription("t"))
+        group = at.machine.groups[GROUP]
+        assert isinstance(group, ClassicGroup)
+        assert set(group.members) == {one.id, old.id}
+        assert group.state_name == "Stable"
+        assert told(group.members[old.id].assignment) == has
+        again = at.reloaded().machine.groups[GROUP]
+        assert isinstance(again, ClassicGroup)
+        assert set(again.members) == {one.id, old.id}
+
+    def test_a_new_static_member_takes_the_place_of_a_classic_one(self) -> None:
+        at = desk({"t": 4})
+        one, two = Reader(at, instance_id="one"), Reader(at)
+        classic_group(at, one, two)
+        has = set(one.has)
+        new = Member(at, "new", instance_id="one")
+        new.join()
+        assert set(group_of(at).members) == {"new", two.id}
+        assert new.has("t") == has
+        with pytest.raises(KafkaError) as raised:
+            one.heartbeat()
+        assert raised.value.code is ErrorCode.FENCED_INSTANCE_ID
+
+    def test_a_static_member_that_has_not_left_keeps_its_instance_id(self) -> None:
+        at = desk({"t": 1})
+        Member(at, "one", instance_id="s").join()
+        with pytest.raises(KafkaError, match="because the instance id is owned by one member") as raised:
+            Member(at, "two", instance_id="s").join()
+        assert raised.value.code is ErrorCode.UNRELEASED_INSTANCE_ID
+
+    def test_a_static_member_comes_back_to_what_it_had(self) -> None:
+        at = desk({"t": 4})
+        one, two = Member(at, "one", instance_id="s"), Member(at, "two")
+        one.join()
+        two.join()
+        settle(one, two)
+        has = one.has("t")
+        response = one.leave(-2)
+        assert (response.member_id, response.member_epoch) == ("one", -2)
+        settle(two)
+        assert two.has("t") == {0, 1, 2, 3} - has
+        again = Member(at, "again", instance_id="s")
+        again.join()
+        assert again.has("t") == has
+        assert set(group_of(at).members) == {"again", "two"}
+        for act in (lambda: one.say(None), lambda: one.leave(-1)):
+            with pytest.raises(KafkaError, match=r"with instance id s was fenced by member again\.") as raised:
+                act()
+            assert raised.value.code is ErrorCode.FENCED_INSTANCE_ID
+
+    def test_a_static_member_that_does_not_come_back_is_fenced(self) -> None:
+        at = desk({"t": 1})
+        one = Member(at, "one", instance_id="s")
+        one.join()
+        one.leave(-2)
+        at.pass_time(45_000)
+        assert group_of(at).is_empty
+
+    def test_an_unknown_instance_id(self) -> None:
+        at = desk({"t": 1})
+        Member(at, "one").join()
+        with pytest.raises(KafkaError, match=r"Instance id s is unknown\.") as raised:
+            Member(at, "one", instance_id="s").leave(-2)
+        assert raised.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_member_may_change_over_by_itself() -> None:
+    at = desk({"t": 2})
+    one = Reader(at)
+    classic_group(at, one, partitions=2)
+    Member(at, "new").join()
+    assert group_of(at).classic_members == 1
+    member = Member(at, one.id)
+    member.join()
+    assert group_of(at).classic_members == 0
+    assert joining()["topic_partitions"] == []

@@ -204,4 +204,9 @@ def complete(side: Side, transactional_id: str) -> None:
 
 
 def described(side: Side, *transactional_ids: str, note: str = "") -> None:
-    side.ask(DescribeTransactionsRequest(transactional_ids=list(transactional_ids)), note=note)
+    """Records their states. Apache Kafka tells the partitions in the order of a hash table."""
+    response = side.call(DescribeTransactionsRequest(transactional_ids=list(transactional_ids)))
+    for state in response.transaction_states:
+        for topic in state.topics:
+            topic.partitions.sort()
+    side.record_response(f"DescribeTransactions v0 ({note})", response)

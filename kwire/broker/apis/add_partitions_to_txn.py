@@ -98,13 +98,16 @@ async def _of_a_broker(broker: Broker, transaction: AddPartitionsToTxnTransactio
         return refused
     if not transaction.transactional_id:
         return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
-    return await broker.coordinators.transactions.add_partitions(
+    codes = await broker.coordinators.transactions.add_partitions(
         transaction.transactional_id,
         transaction.producer_id,
         transaction.producer_epoch,
         partitions,
         verify_only=transaction.verify_only,
     )
+    if ErrorCode.UNSUPPORTED_VERSION in codes.values():
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)  # of the whole request, as Apache Kafka
+    return codes
 
 
 def _refused(broker: Broker, partitions: Collection[TopicPartition], writable: Collection[str]) -> Codes:

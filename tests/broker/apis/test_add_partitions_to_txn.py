@@ -6,6 +6,7 @@ import pytest
 
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTransaction
+from kwire.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from kwire.security.authorizer import Operation
 from tests.broker.apis import transactions
 from tests.broker.apis.transactions import Producer, add, add_as_broker, begin, describe, end, partitions, until
@@ -126,6 +127,15 @@ async def test_brokers_add_internal_topics(autojump_clock) -> None:
         producer = await begin(scene)
         _, codes = await add_as_broker(scene, asked(producer, 0, topic="__transaction_state"))
         assert codes == {"t": {("__transaction_state", 0): 0}}
+
+
+async def test_where_records_cannot_say_it_brokers_add_nothing(autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("topic")
+        producer = await begin(scene)
+        update = FeatureUpdateKey(feature="transaction.version", max_version_level=0, upgrade_type=2)
+        assert (await scene.call(UpdateFeaturesRequest(feature_updates=[update]))).error_code == 0
+        assert await add_as_broker(scene, asked(producer, 0)) == (ErrorCode.UNSUPPORTED_VERSION, {})
 
 
 async def test_only_brokers_ask_like_brokers(autojump_clock) -> None:

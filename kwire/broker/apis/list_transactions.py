@@ -36,7 +36,13 @@ async def handle(broker: Broker, context: RequestContext, request: ListTransacti
     response, turn = ListTransactionsResponse(), Turn(broker.clock)
     response.unknown_state_filters = [name for name in names if name not in BY_TITLE]
     for shard in list(broker.coordinators.transactions.coordinator.shards.values()):
-        for transactional_id, transaction in shard.read(lambda machine, now: list_transactions(machine, now, wanted)):
+        try:
+            found = shard.read(lambda machine, now: list_transactions(machine, now, wanted))
+        except KafkaError as error:
+            if error.code is ErrorCode.NOT_COORDINATOR:
+                continue  # it could not be loaded, which the log says
+            raise
+        for transactional_id, transaction in found:
             if context.session.allows(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
                 response.transaction_states.append(
                     TransactionState(

@@ -80,6 +80,14 @@ async def test_without_transactions_there_are_none(autojump_clock) -> None:
         assert await names(scene) == []
 
 
+async def test_what_cannot_be_coordinated_is_left_out(autojump_clock) -> None:
+    async with running() as scene:
+        await some(scene)
+        transactions = scene.broker.coordinators.transactions
+        transactions.shard_of("open").close()
+        assert "open" not in await names(scene)
+
+
 async def test_nothing_is_told_while_something_is_loaded(autojump_clock) -> None:
     async with running({"transaction.state.log.num.partitions": "1"}) as scene:
         await coordinate(scene)

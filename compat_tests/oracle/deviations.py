@@ -114,9 +114,11 @@ _ALL = (
     ),
     Deviation(
         "requests that break Apache Kafka",
-        "To a Produce with null for records, and to an AlterConfigs that names a resource twice, Apache Kafka sends no "
-        "answer at all; an unknown operation in IncrementalAlterConfigs makes its controller resign. kwire answers "
-        "INVALID_RECORD and INVALID_REQUEST.",
+        "Apache Kafka sends no answer at all to a Produce with null for records, to an AlterConfigs that names a "
+        "resource twice, and to the consumers of a group one of whose subscriptions can't be read; a JoinGroup with an "
+        "instance id and a member id that was given to a client without fails with UNKNOWN_SERVER_ERROR; an "
+        "unknown operation in IncrementalAlterConfigs makes its controller resign. kwire answers INVALID_RECORD, "
+        "INVALID_REQUEST, the rebalance, UNKNOWN_MEMBER_ID and INVALID_REQUEST.",
     ),
     Deviation(
         "no eligible leader replicas",
@@ -125,10 +127,10 @@ _ALL = (
         r"min\.insync\.replicas(\.config_source|\.synonyms)?$|results\.4 \.configs$",
     ),
     Deviation(
-        "no coordinators",
-        "kwire has no group or transaction coordinator yet: FindCoordinator answers COORDINATOR_NOT_AVAILABLE, and "
-        "Metadata does not create the coordinators' topics.",
-        r"FindCoordinator",
+        "no share groups",
+        "kwire has no share coordinator: FindCoordinator for share partitions answers COORDINATOR_NOT_AVAILABLE, and "
+        "Metadata does not create `__share_group_state`.",
+        r"FindCoordinator v6 \(share\) ",
     ),
 )
 

@@ -8,7 +8,10 @@ import pytest
 
 from compat_tests.oracle.asking import batch, fetch, fill, list_offsets, produce
 from compat_tests.oracle.both import Both
+from compat_tests.oracle.coordinator_requests import COORDINATOR_REQUESTS
+from compat_tests.oracle.groups import settle_groups
 from compat_tests.oracle.sides import Side
+from compat_tests.oracle.transactional import settle_transactions
 from kwire.broker.registry import APIS, Api
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
@@ -42,6 +45,7 @@ from kwire.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from kwire.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from kwire.protocol.schema import Message
 
 pytestmark = pytest.mark.xdist_group("oracle")
@@ -114,25 +118,32 @@ REQUESTS: dict[str, Request] = {
     "list_config_resources": lambda side, topic, version: ListConfigResourcesRequest(
         resource_types=[BROKER] if version else []
     ),
+    "update_features": lambda side, topic, version: UpdateFeaturesRequest(
+        feature_updates=[FeatureUpdateKey(feature="absent", max_version_level=1)]
+    ),
     "describe_topic_partitions": lambda side, topic, version: DescribeTopicPartitionsRequest(
         topics=[TopicRequest(name=topic)]
     ),
 }
 
+REQUESTS |= COORDINATOR_REQUESTS
+
 UNTIL = {"init_producer_id": lambda response: response.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 """Apache Kafka has to fetch its first producer ids."""
 
 DEVIATIONS = {
-    "api_versions": ("APIs to come", "no features"),
+    "api_versions": ("APIs to come", "features of Apache Kafka alone"),
     "create_topics": ("no eligible leader replicas",),
     "describe_configs": ("no eligible leader replicas",),
-    "find_coordinator": ("no coordinators",),
 }
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.module)
 def test_a_plain_request(both: Both, api: Api) -> None:
     def scenario(side: Side) -> None:
+        if api.module in COORDINATOR_REQUESTS or api.module == "find_coordinator":
+            settle_groups(side)
+            settle_transactions(side)
         topic = side.topic()
         fill(side, topic, batch(3), batch(1))
         for version in range(api.least, api.greatest + 1):

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from compat_tests.oracle.asking import batch, fill
+from compat_tests.oracle.asking import TOPIC, batch, describe, fill
 from compat_tests.oracle.both import Both
 from compat_tests.oracle.sides import Side
-from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.describe_cluster import DescribeClusterRequest
 from kwire.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from kwire.protocol.messages.describe_topic_partitions import (
@@ -123,13 +122,15 @@ def test_creation(both: Both) -> None:
     both.agree(scenario, "created when answered")
 
 
-def test_topics_of_coordinators_are_not_created(both: Both) -> None:
-    """Of kwire alone: in Apache Kafka they might be there by now."""
-    side = both.sides("coordinators")[1]
-    for _ in range(2):
-        (topic,) = side.call(MetadataRequest(topics=named("__consumer_offsets"))).topics
-        assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    side.close()
+def test_topics_of_coordinators_are_created(both: Both) -> None:
+    def scenario(side: Side) -> None:
+        for name in ("__consumer_offsets", "__transaction_state"):
+            side.call(MetadataRequest(topics=named(name)), until=lambda answer: not answer.topics[0].error_code)
+            (topic,) = side.call(MetadataRequest(topics=named(name), allow_auto_topic_creation=False)).topics
+            side.record(name, (topic.is_internal, len(topic.partitions), len(topic.partitions[0].replica_nodes)))
+            side.ask(describe(TOPIC, name))
+
+    both.agree(scenario, "no eligible leader replicas")
 
 
 def test_authorized_operations(both: Both) -> None:

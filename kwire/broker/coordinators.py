@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import trio
 
 from kwire.broker.transactions import Transactions
-from kwire.cluster.internal_topics import consumer_offsets, transaction_state
+from kwire.cluster.internal_topics import COORDINATORS_TOPICS
 from kwire.coordinator.caller import Caller
 from kwire.coordinator.runtime.coordinator import Coordinator, partition_of
 from kwire.coordinator.runtime.shard import Shard
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
-
-_TOPICS = {CONSUMER_OFFSETS: consumer_offsets, TRANSACTION_STATE: transaction_state}
 
 
 class Coordinators:
@@ -103,7 +101,7 @@ class Coordinators:
         store = self._broker.store
         if topic not in store.image.topics:
             try:
-                await self._broker.controller.create_internal_topic(_TOPICS[topic])
+                await self._broker.controller.create_internal_topic(COORDINATORS_TOPICS[topic])
             except KafkaError as error:
                 raise KafkaError(
                     ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic} can't be created: {error.message}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kwire.cluster.topics import NewTopic
 from kwire.config.broker import BrokerConfig
 from kwire.metadata.names import CONSUMER_OFFSETS, TRANSACTION_STATE
@@ -35,3 +37,10 @@ def transaction_state(config: BrokerConfig) -> NewTopic:
             ("unclean.leader.election.enable", "false"),
         ),
     )
+
+
+COORDINATORS_TOPICS: dict[str, Callable[[BrokerConfig], NewTopic]] = {
+    CONSUMER_OFFSETS: consumer_offsets,
+    TRANSACTION_STATE: transaction_state,
+}
+"""By name."""

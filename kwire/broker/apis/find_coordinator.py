@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _MANY_KEYS = 4
 _SHARE_PARTITIONS = 6
+_NO_ERROR = "NONE"
+"""What the answers for one key say where nothing is wrong."""
 
 
 async def handle(broker: Broker, context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -27,7 +29,7 @@ async def handle(broker: Broker, context: RequestContext, request: FindCoordinat
         found = await _answer(broker, context, request.key_type, request.key)
         return FindCoordinatorResponse(
             error_code=found.error_code,
-            error_message=found.error_message,
+            error_message=found.error_message or ("" if found.error_code else _NO_ERROR),
             node_id=found.node_id,
             host=found.host,
             port=found.port,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kwire.broker.topic_state import live_brokers, missing_topic_error
 from kwire.broker.turns import Turn
+from kwire.cluster.internal_topics import COORDINATORS_TOPICS
 from kwire.cluster.topics import NewTopic
 from kwire.metadata.image import MetadataImage, TopicImage
 from kwire.metadata.names import INTERNAL_TOPICS
@@ -97,9 +98,8 @@ async def _create_missing(
     missing = [
         name
         for name in names
-        # The coordinators' topics are not like others: who needs them makes them.
         if name not in image.topics
-        and name not in INTERNAL_TOPICS
+        and (name not in INTERNAL_TOPICS or name in COORDINATORS_TOPICS)
         and session.allows(Operation.DESCRIBE, ResourceType.TOPIC, name)
     ]
     failures: dict[str, ErrorCode] = {}
@@ -112,11 +112,17 @@ async def _create_missing(
         else:
             failures[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if allowed:
-        for result in await broker.controller.create_topics([NewTopic(name) for name in allowed]):
+        for result in await broker.controller.create_topics([_new_topic(broker, name) for name in allowed]):
             # Somebody else may have been quicker: then the topic is simply there.
             if result.error is not None and result.error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 failures[result.name or ""] = result.error.code
     return failures
+
+
+def _new_topic(broker: Broker, name: str) -> NewTopic:
+    """By the broker's defaults; the coordinators' topics have some of their own."""
+    internal = COORDINATORS_TOPICS.get(name)
+    return NewTopic(name) if internal is None else internal(broker.config)
 
 
 class _Telling:

@@ -132,14 +132,29 @@ async def test_a_name_that_collides_is_not_made(autojump_clock) -> None:
         assert told(await ask(scene, names("a_b"))) == [("a_b", ErrorCode.INVALID_TOPIC_EXCEPTION, 0)]
 
 
-@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state", "__share_group_state"])
-async def test_the_coordinators_topics_are_not_made(name: str, autojump_clock) -> None:
-    async with running() as scene:
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("__consumer_offsets", "offsets.topic.num.partitions"),
+        ("__transaction_state", "transaction.state.log.num.partitions"),
+    ],
+)
+async def test_the_coordinators_topics_are_made_as_they_are_to_be(name: str, setting: str, autojump_clock) -> None:
+    async with running({setting: "3"}) as scene:
+        assert told(await ask(scene, names(name), allow_auto_topic_creation=False)) == [
+            (name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)
+        ]
         response = await ask(scene, names(name))
-        assert told(response) == [(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)]
+        assert told(response) == [(name, 0, 3)]
         assert response.topics[0].is_internal
-        await scene.create(name)
-        assert [topic.is_internal for topic in (await ask(scene, names(name))).topics] == [True]
+        assert scene.log(name).config.compacted
+
+
+async def test_the_topic_of_a_coordinator_that_there_is_not_is_not_made(autojump_clock) -> None:
+    async with running() as scene:
+        response = await ask(scene, names("__share_group_state"))
+        assert told(response) == [("__share_group_state", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)]
+        assert response.topics[0].is_internal
 
 
 # Brokers and leaders

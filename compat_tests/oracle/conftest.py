@@ -17,6 +17,8 @@ SETTINGS = {
     # What Apache Kafka creates when somebody looks for a coordinator takes long enough with one partition.
     "offsets.topic.num.partitions": 1,
     "group.initial.rebalance.delay.ms": 0,
+    # A target assignment is made when it is needed, not up to a second later.
+    "group.consumer.assignment.interval.ms": 0,
     "transaction.state.log.num.partitions": 1,
     # Transactions that are open for too long are soon aborted.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 100,

@@ -95,7 +95,7 @@ def _next(
             state=MemberState.UNREVOKED_PARTITIONS, assigned=kept, pending_revocation=revoked
         )
     for topic_id, epochs in added.items():
-        kept[topic_id] = {**kept.get(topic_id, {}), **epochs}
+        kept[topic_id] = dict(sorted({**kept.get(topic_id, {}), **epochs}.items()))
     return member.at_epoch(target.epoch)._replace(
         state=MemberState.UNRELEASED_PARTITIONS if waits else MemberState.STABLE,
         assigned=kept,

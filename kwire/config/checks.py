@@ -16,6 +16,9 @@ CONSUMER_GROUP_ASSIGNORS = ("uniform", "range")
 _CODECS = range(5)
 """Ids of codecs: none, gzip, snappy, lz4, zstd."""
 
+_BYTES_PER_KEY = 24
+"""Of the log cleaner's map of offsets."""
+
 _HOUR_MS = 3_600_000
 _MINUTE_MS = 60_000
 
@@ -26,6 +29,7 @@ def check_together(values: Mapping[str, Any]) -> None:
     _check_times(values)
     _check_replication(values)
     _check_connections(values)
+    _check_cleaner(values)
     _check_groups(values)
     _check_consumer_groups(values)
 
@@ -82,6 +86,15 @@ def _check_connections(values: Mapping[str, Any]) -> None:
     _require(
         values["max.connections.per.ip"] > 0 or bool(overrides),
         "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set.",
+    )
+
+
+def _check_cleaner(values: Mapping[str, Any]) -> None:
+    keys = values["log.cleaner.dedupe.buffer.size"] // max(values["log.cleaner.threads"], 1) // _BYTES_PER_KEY
+    _require(
+        not values["log.cleaner.enable"] or keys * values["log.cleaner.io.buffer.load.factor"] > 1,
+        "offset map is too small to fit in even a single message, so log cleaning will never make progress. You can "
+        "increase log.cleaner.dedupe.buffer.size or decrease log.cleaner.threads",
     )
 
 

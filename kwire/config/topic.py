@@ -70,6 +70,11 @@ class LogConfig:
         return "compact" in self.cleanup_policy
 
     @property
+    def roll_ms(self) -> int:
+        """For how long a segment takes records: a compacted one must be sealed to be cleaned."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compacted else self.segment_ms
+
+    @property
     def deleted(self) -> bool:
         """Whether old segments are deleted by age and size."""
         return "delete" in self.cleanup_policy
@@ -116,3 +121,9 @@ def validate_topic_configs(overrides: Mapping[str, str]) -> None:
     values = {name: TOPIC_KEYS[name].parse(text) for name, text in overrides.items()}
     for name, value in values.items():
         TOPIC_KEYS[name].check_supported(value)
+    least = values.get("min.compaction.lag.ms", TOPIC_KEYS["min.compaction.lag.ms"].default)
+    most = values.get("max.compaction.lag.ms", TOPIC_KEYS["max.compaction.lag.ms"].default)
+    if least > most:
+        raise ConfigError(
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+        )

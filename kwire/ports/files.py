@@ -62,6 +62,8 @@ class FileSystem(Protocol):
 
     def modified_ms(self, path: str) -> int: ...
 
+    def set_modified_ms(self, path: str, ms: int) -> None: ...
+
     def list(self, path: str) -> list[str]:
         """Names in a folder, sorted."""
 

@@ -130,6 +130,10 @@ class MemoryFileSystem:
     def modified_ms(self, path: str) -> int:
         return self._node(path).modified_ms
 
+    def set_modified_ms(self, path: str, ms: int) -> None:
+        self.check("write", path)
+        self._node(path).modified_ms = ms
+
     def list(self, path: str) -> list[str]:
         self.check("list", path)
         if path not in self._dirs:

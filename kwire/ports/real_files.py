@@ -124,6 +124,9 @@ class PosixFileSystem:
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
 
+    def set_modified_ms(self, path: str, ms: int) -> None:
+        os.utime(path, ns=(ms * 1_000_000, ms * 1_000_000))
+
     def list(self, path: str) -> list[str]:
         return sorted(os.listdir(path))
 

@@ -3,11 +3,13 @@
 <log dir>/
     .lock  meta.properties  .kafka_cleanshutdown
     recovery-point-offset-checkpoint  replication-offset-checkpoint  log-start-offset-checkpoint
+    cleaner-offset-checkpoint
     orders-0/                                        topic "orders", partition 0
         partition.metadata  leader-epoch-checkpoint
         00000000000000000000.log .index .timeindex   the segment that begins at offset 0
         00000000000000004711.log .index .timeindex .txnindex .snapshot
         00000000000000000000.log.deleted             waits for file.delete.delay.ms
+        00000000000000000000.log.cleaned, .swap      while the log is compacted
     orders-1.0123456789abcdef0123456789abcdef-delete/   a deleted partition, likewise
     orders-2.0123456789abcdef0123456789abcdef-stray/    a partition nobody knows any more
 """
@@ -41,6 +43,7 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 
 CLUSTER_METADATA_DIR = "__cluster_metadata-0"
 """A KRaft controller's own log: no partition of ours, and left alone."""

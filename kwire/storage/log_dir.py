@@ -158,17 +158,21 @@ class LogDir:
         self._content[name] = offsets
         return offsets
 
+    def checkpoint(self, name: str) -> Mapping[TopicPartition, int]:
+        """What the checkpoint says. For the event loop: what was read or written is remembered."""
+        return self._content.get(name, {})
+
     def says(self, name: str, offsets: Mapping[TopicPartition, int]) -> bool:
-        """Whether the checkpoint has just this content. For the event loop: what was read or written is remembered."""
+        """Whether the checkpoint has just this content. For the event loop."""
         return self._content.get(name) == offsets
 
     def mentions(self, name: str, partitions: Collection[TopicPartition]) -> bool:
         """Whether the checkpoint speaks of one of the partitions. For the event loop."""
-        return not self._content.get(name, {}).keys().isdisjoint(partitions)
+        return not self.checkpoint(name).keys().isdisjoint(partitions)
 
     def lower_checkpoint(self, name: str, partition: TopicPartition, offset: int) -> None:
         """Sees to it that the checkpoint says no more than `offset` of a partition."""
-        known = self._content.get(name, {})
+        known = self.checkpoint(name)
         if known.get(partition, 0) > offset:
             self.write_checkpoint(name, {**known, partition: offset})
 

@@ -31,6 +31,7 @@ from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage import checkpoints, flushing, layout, recovery
 from kwire.storage.checkpoints import TopicPartition
+from kwire.storage.cleaning.log_cleaner import LogCleaner
 from kwire.storage.log import Log
 from kwire.storage.log_dir import LogDir, LogDirError
 from kwire.storage.recovery import LoadedLog, LogTask
@@ -81,6 +82,7 @@ class LogManager:
         self._creating: dict[TopicPartition, trio.Event] = {}
         self._creating_in: Counter[str] = Counter()
         self._upkeep = Upkeep(self)
+        self._cleaner = LogCleaner(self)
 
     @property
     def config(self) -> BrokerConfig:
@@ -347,10 +349,11 @@ class LogManager:
     # Running and stopping
 
     async def run(self) -> None:
-        """What goes on beside the requests, until cancelled: retention, flushes, checkpoints, delayed deletions."""
+        """What goes on beside the requests, until cancelled: retention, cleaning, flushes, checkpoints, removals."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.services.chores.run)
             nursery.start_soon(self._upkeep.run)
+            nursery.start_soon(self._cleaner.run)
 
     async def close(self, broker_epoch: int) -> None:
         """Flushes and closes all logs and marks each dir as stopped cleanly. `run` must have ended.

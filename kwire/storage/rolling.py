@@ -1,4 +1,6 @@
-"""When a log begins a new segment: size, index, age (segment.bytes, segment.index.bytes, segment.ms)."""
+"""When a log begins a new segment: size, index, age (segment.bytes, segment.index.bytes, segment.ms).
+
+A compacted log also when its oldest record may not wait longer for a cleaning (max.compaction.lag.ms)."""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def segment_for(log: Log, size: int, first_offset: int, last_offset: int, newest
         if not active.size:
             return active
         waited = active.waited_to_roll(log.services.clock, newest_timestamp)
-        if waited <= config.segment_ms - active.roll_jitter_ms:
+        if waited <= config.roll_ms - active.roll_jitter_ms:
             return active
     elif not active.size and first_offset == active.base_offset:
         return active
@@ -61,5 +63,5 @@ def new_segment(log: Log, base_offset: int) -> Segment:
 
 def jitter(log: Log) -> int:
     """What is taken off segment.ms for one segment: at random, less than segment.jitter.ms."""
-    most = min(log.config.segment_jitter_ms, log.config.segment_ms)
+    most = min(log.config.segment_jitter_ms, log.config.roll_ms)
     return log.services.randomness.below(most) if most > 0 else 0

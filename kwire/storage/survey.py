@@ -66,4 +66,5 @@ def survey(log_dir: LogDir, cluster_id: str, node_id: int, new_id: Callable[[], 
         found.recovery_points = log_dir.read_checkpoint(layout.RECOVERY_POINTS)
         found.log_start_offsets = log_dir.read_checkpoint(layout.LOG_START_OFFSETS)
         found.high_watermarks = log_dir.read_checkpoint(layout.HIGH_WATERMARKS)
+        log_dir.read_checkpoint(layout.CLEANER_OFFSETS)
     return found

@@ -66,16 +66,17 @@ def _end_at(log: Log, offset: int) -> None:
     log.changed = True
     log.log_end_offset = offset
     log.high_watermark = min(log.high_watermark, offset)
+    # What is appended now must not pass for flushed, or for clean, because of what was here before.
     if log.recovery_point > offset:
         log.recovery_point = offset
-        # What is appended now must not pass for flushed because of what was here before.
-        log_dir, key = log.log_dir, (log.topic, log.partition)
-        log.services.chores.later(
-            0,
-            log_dir,
-            lambda: log_dir.lower_checkpoint(layout.RECOVERY_POINTS, key, offset),
-            holding=log_dir.writing,
-        )
+        _lower_checkpoint(log, layout.RECOVERY_POINTS, offset)
+    if log.config.compacted:
+        _lower_checkpoint(log, layout.CLEANER_OFFSETS, offset)
+
+
+def _lower_checkpoint(log: Log, name: str, offset: int) -> None:
+    log_dir, key = log.log_dir, (log.topic, log.partition)
+    log.services.chores.later(0, log_dir, lambda: log_dir.lower_checkpoint(name, key, offset), holding=log_dir.writing)
 
 
 def remove_segments(log: Log, segments: list[Segment]) -> None:

@@ -13,7 +13,7 @@ A checkpoint file that would say what it says already is not written: an idle br
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 import trio
@@ -131,6 +131,8 @@ class Upkeep:
             (layout.HIGH_WATERMARKS, _high_watermarks),
         ):
             await self._write(log_dir, name, offsets, gone)
+        cleaned = layout.CLEANER_OFFSETS
+        await self._write(log_dir, cleaned, lambda logs: _without(log_dir.checkpoint(cleaned), gone), gone)
 
     async def _write_all(self, name: str, offsets: Callable[[list[Log]], dict[TopicPartition, int]]) -> None:
         for log_dir in self._manager.online_dirs:
@@ -154,6 +156,10 @@ class Upkeep:
                 await self._manager.services.executor.run(log_dir.write_checkpoint, name, content)
             except OSError as error:
                 log_dir.fail(f"write of {name} failed", error)
+
+
+def _without(offsets: Mapping[TopicPartition, int], gone: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    return {partition: offset for partition, offset in offsets.items() if partition not in gone}
 
 
 def _recovery_points(logs: list[Log]) -> dict[TopicPartition, int]:

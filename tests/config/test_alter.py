@@ -162,10 +162,10 @@ def test_what_changed_leads_from_one_to_the_other(before: dict[str, str], after:
             "Cannot update these configs at default cluster level, broker id must be specified: [cordoned.log.dirs]",
         ),
         (
-            {"log.cleaner.threads": "2"},
+            {"max.connection.creation.rate": "2"},
             True,
-            "Invalid value 2 for configuration log.cleaner.threads: "
-            "this version of kwire supports only its default, '1'",
+            "Invalid value 2 for configuration max.connection.creation.rate: "
+            "this version of kwire supports only its default, '2147483647'",
         ),
         (
             {"listener.name.plaintext.max.connections": "2"},

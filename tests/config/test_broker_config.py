@@ -101,9 +101,13 @@ def test_unknown_keys_are_a_warning() -> None:
     [
         ("num.partitions=x", "Invalid value x for configuration num.partitions: Not a number of type INT"),
         (
-            "log.cleaner.threads=2",
-            "Invalid value 2 for configuration log.cleaner.threads: "
-            "this version of kwire supports only its default, '1'",
+            "cordoned.log.dirs=2",
+            "Invalid value 2 for configuration cordoned.log.dirs: this version of kwire supports only its default, ''",
+        ),
+        (
+            "log.cleaner.dedupe.buffer.size=100\nlog.cleaner.threads=3",
+            "offset map is too small to fit in even a single message, so log cleaning will never make progress. You "
+            "can increase log.cleaner.dedupe.buffer.size or decrease log.cleaner.threads",
         ),
         (
             "authorizer.class.name=x.Y",
@@ -222,8 +226,8 @@ def test_a_file_on_disk(tmp_path) -> None:
 
 
 def test_a_key_of_a_later_version_may_have_its_default() -> None:
-    config = load_text("log.cleaner.threads=1\noffsets.topic.replication.factor=1\nssl.cipher.suites=")
-    assert config["log.cleaner.threads"] == 1
+    config = load_text("cordoned.log.dirs=\noffsets.topic.replication.factor=1\nssl.cipher.suites=")
+    assert config["cordoned.log.dirs"] == ()
     assert config.warnings == ()
 
 

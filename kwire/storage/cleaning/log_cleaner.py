@@ -1,0 +1,155 @@
+"""Cleans the compacted logs of a broker, the dirtiest first.
+
+A log that cannot be cleaned is told of once and left alone until the broker restarts: it grows, but it can be read and
+written as before. How far each log was cleaned stands in its dir's `cleaner-offset-checkpoint`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from kwire.ports.clock import Clock
+from kwire.protocol.errors import KafkaError
+from kwire.storage import layout
+from kwire.storage.checkpoints import TopicPartition
+from kwire.storage.cleaning.cleanable import Cleanable, look
+from kwire.storage.cleaning.cleaning import CleanerSettings, Cleaning, CleaningAborted, Uncleanable
+from kwire.storage.log import Log
+
+if TYPE_CHECKING:
+    from kwire.storage.manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+_SHORTEST_BACKOFF_MS = 10
+_LONGEST_PAUSE = 1.0
+"""Seconds after a piece, however small the rate is: the configuration may change."""
+
+_LOOKS_PER_TURN = 100
+"""Logs looked at before other tasks get their turn."""
+
+
+class LogCleaner:
+    """The cleaners of one manager. For the event loop's thread."""
+
+    def __init__(self, manager: LogManager) -> None:
+        self._manager = manager
+        self._throttle = _Throttle(
+            manager.services.clock, lambda: float(manager.config["log.cleaner.io.max.bytes.per.second"])
+        )
+        self._cleaned: set[TopicPartition] = set()
+        """Being cleaned now."""
+        self._uncleanable: dict[TopicPartition, Log] = {}
+        self._one_done = trio.Event()
+
+    async def run(self) -> None:
+        """Cleans until cancelled."""
+        if not self._manager.config["log.cleaner.enable"]:
+            return
+        async with trio.open_nursery() as nursery:
+            while True:
+                self._one_done = trio.Event()
+                config = self._manager.config
+                while len(self._cleaned) < config["log.cleaner.threads"]:
+                    dirtiest = await self.dirtiest()
+                    if dirtiest is None:
+                        break
+                    self._cleaned.add(_key(dirtiest.log))
+                    nursery.start_soon(self.clean, dirtiest)
+                with trio.move_on_after(max(config["log.cleaner.backoff.ms"], _SHORTEST_BACKOFF_MS) / 1000):
+                    await self._one_done.wait()
+
+    async def dirtiest(self) -> Cleanable | None:
+        """Of the logs that are due, the one with the greatest share of dirty bytes."""
+        now_ms = self._manager.services.clock.wall_ms()
+        dirtiest = None
+        for number, log in enumerate(list(self._manager.logs.values())):
+            if number % _LOOKS_PER_TURN == 0:
+                await trio.lowlevel.checkpoint()
+            key = _key(log)
+            if not log.config.compacted or key in self._cleaned or self._uncleanable.get(key) is log:
+                continue
+            checkpoint = log.log_dir.checkpoint(layout.CLEANER_OFFSETS).get(key)
+            try:
+                found = await look(log, checkpoint, now_ms)
+            except KafkaError:  # its dir is offline, and tells so itself
+                continue
+            if found.due and (dirtiest is None or found.ratio > dirtiest.ratio):
+                dirtiest = found
+        return dirtiest
+
+    async def clean(self, cleanable: Cleanable) -> None:
+        """Cleans a log and notes how far; what keeps it from that is logged."""
+        log = cleanable.log
+        try:
+            done = await Cleaning(cleanable, self._settings(), self._throttle).run()
+            await self._note(log, done.end_offset)
+        except CleaningAborted:
+            logger.info("cleaning of %s given up, since the log was changed meanwhile", log.name)
+        except KafkaError:
+            pass  # its dir is offline, and tells so itself
+        except Uncleanable as error:
+            self._give_up(log, error)
+        except Exception as error:
+            logger.exception("cleaning of %s failed", log.name)
+            self._give_up(log, error)
+        else:
+            logger.info(
+                "cleaned %s up to offset %d: %d bytes are left of %d",
+                log.name,
+                done.end_offset,
+                done.bytes_after,
+                done.bytes_before,
+            )
+        finally:
+            self._cleaned.discard(_key(log))
+            self._one_done.set()
+
+    def _settings(self) -> CleanerSettings:
+        config = self._manager.config
+        threads = max(1, config["log.cleaner.threads"])
+        return CleanerSettings(
+            config["log.cleaner.dedupe.buffer.size"] // threads,
+            config["log.cleaner.io.buffer.load.factor"],
+            max(1, config["log.cleaner.io.buffer.size"] // threads // 2),
+        )
+
+    def _give_up(self, log: Log, error: Exception) -> None:
+        logger.error("%s can't be compacted, and is left alone until the broker restarts: %s", log.dir, error)
+        self._uncleanable = {key: left for key, left in self._uncleanable.items() if not left.deleted}
+        self._uncleanable[_key(log)] = log
+
+    async def _note(self, log: Log, offset: int) -> None:
+        log_dir = log.log_dir
+        async with log_dir.writing:
+            if log.deleted or not log_dir.online:
+                return
+            offsets = {**log_dir.checkpoint(layout.CLEANER_OFFSETS), _key(log): offset}
+            try:
+                await self._manager.services.executor.run(log_dir.write_checkpoint, layout.CLEANER_OFFSETS, offsets)
+            except OSError as error:
+                log_dir.fail(f"write of {layout.CLEANER_OFFSETS} failed", error)
+
+
+def _key(log: Log) -> TopicPartition:
+    return log.topic, log.partition
+
+
+class _Throttle:
+    """Lets bytes pass at a rate."""
+
+    def __init__(self, clock: Clock, rate: Callable[[], float]) -> None:
+        self._clock = clock
+        self._rate = rate
+        self._free_at = 0.0
+
+    async def __call__(self, size: int) -> None:
+        now = self._clock.monotonic()
+        rate = self._rate()
+        self._free_at = max(self._free_at, now) + (min(size / rate, _LONGEST_PAUSE) if rate > 0 else _LONGEST_PAUSE)
+        if self._free_at > now:
+            await trio.sleep(self._free_at - now)

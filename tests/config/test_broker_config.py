@@ -101,8 +101,9 @@ def test_unknown_keys_are_a_warning() -> None:
     [
         ("num.partitions=x", "Invalid value x for configuration num.partitions: Not a number of type INT"),
         (
-            "cordoned.log.dirs=2",
-            "Invalid value 2 for configuration cordoned.log.dirs: this version of kwire supports only its default, ''",
+            "max.connection.creation.rate=2",
+            "Invalid value 2 for configuration max.connection.creation.rate: "
+            "this version of kwire supports only its default, '2147483647'",
         ),
         (
             "log.cleaner.dedupe.buffer.size=100\nlog.cleaner.threads=3",

@@ -115,6 +115,7 @@ def reset_offsets(
     partition, old offset, new offset, by tabs.
     """
     from kwire.client.group_offsets import commit_offsets
+    from kwire.client.groups import Groups
 
     if bool(topics) == all_topics:
         raise CommandError("say which topics: --topic TOPIC or --all-topics", MISUSED)
@@ -124,7 +125,9 @@ def reset_offsets(
         async with open_client(bootstrap, timeout) as client:
             rows = await _plan(client, group, topics, reset)
             if not dry_run:
-                await commit_offsets(client, group, {(row["topic"], row["partition"]): row["new"] for row in rows})
+                await commit_offsets(
+                    Groups(client), group, {(row["topic"], row["partition"]): row["new"] for row in rows}
+                )
         if as_json:
             show_json(rows)
         else:
@@ -164,10 +167,11 @@ def delete(names: tuple[str, ...], if_exists: bool, bootstrap: str, timeout: flo
 def delete_group_offsets(group: str, topics: tuple[str, ...], bootstrap: str, timeout: float) -> None:
     """Deletes the offsets of topics that no member reads."""
     from kwire.client.group_offsets import delete_offsets
+    from kwire.client.groups import Groups
 
     async def main() -> None:
         async with open_client(bootstrap, timeout) as client:
-            await delete_offsets(client, group, await _partitions(client, topics))
+            await delete_offsets(Groups(client), group, await _partitions(client, topics))
 
     run_async(main)
 
@@ -206,8 +210,9 @@ async def _plan(client: Client, group: str, topics: Sequence[str], reset: Reset)
     from kwire.client.groups import Groups
     from kwire.protocol.errors import ErrorCode, KafkaError
 
+    asked = Groups(client)
     try:
-        description = await Groups(client).describe(group)
+        description = await asked.describe(group)
     except KafkaError as error:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             raise
@@ -216,7 +221,7 @@ async def _plan(client: Client, group: str, topics: Sequence[str], reset: Reset)
             raise CommandError(
                 f"the offsets of group {group!r} can't be set while it has members; its state is {description.state}"
             )
-    committed = await committed_offsets(client, group)
+    committed = await committed_offsets(asked, group)
     partitions = await _partitions(client, topics) if topics else list(committed)
     if not partitions:
         raise CommandError(f"group {group!r} has no offsets; name topics with --topic")
@@ -260,8 +265,9 @@ async def _describe(client: Client, name: str) -> dict[str, Any]:
     from kwire.client.group_offsets import committed_offsets
     from kwire.client.groups import Groups
 
-    group = await Groups(client).describe(name)
-    committed = await committed_offsets(client, name)
+    asked = Groups(client)
+    group = await asked.describe(name)
+    committed = await committed_offsets(asked, name)
     owners = {partition: member for member in group.members for partition in member.assignment}
     ends = await _ends(client, sorted({*committed, *owners}))
     offsets = []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kwire.client.groups import Groups
 from kwire.client.metadata import check
 from kwire.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -20,8 +19,8 @@ from kwire.protocol.messages.offset_delete import (
 from kwire.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 if TYPE_CHECKING:
-    from kwire.client.client import Client
     from kwire.client.connection import Connection
+    from kwire.client.groups import Groups
     from kwire.protocol.types import TopicPartition
 
 _LAST_VERSION_WITH_TOPIC_NAMES = 9
@@ -39,7 +38,7 @@ class CommittedOffset(NamedTuple):
     metadata: str
 
 
-async def committed_offsets(client: Client, group: str) -> dict[TopicPartition, CommittedOffset]:
+async def committed_offsets(groups: Groups, group: str) -> dict[TopicPartition, CommittedOffset]:
     """What the group has committed, by topic and partition; nothing where there is no such group."""
 
     async def ask(connection: Connection, coordinator: int) -> dict[TopicPartition, CommittedOffset]:
@@ -62,21 +61,28 @@ async def committed_offsets(client: Client, group: str) -> dict[TopicPartition, 
                     )
         return dict(sorted(found.items()))
 
-    return await Groups(client).at_coordinator(group, ask)
+    return await groups.at_coordinator(group, ask)
 
 
-async def commit_offsets(client: Client, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Sets committed offsets as somebody who is no member; a group that does not exist begins so.
+async def commit_offsets(
+    groups: Groups, group: str, offsets: Mapping[TopicPartition, int], *, generation: int = -1, member_id: str = ""
+) -> None:
+    """Sets committed offsets, as a member, or as nobody: then of a group without members, which may begin so.
 
-    Raises UNKNOWN_MEMBER_ID where the group has members, else the first partition's error: what other partitions were
-    to have they may have got.
+    Raises UNKNOWN_MEMBER_ID where there are others, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, else the first
+    partition's error: what other partitions were to have they may have got.
     """
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for (topic, number), offset in offsets.items():
         topics.setdefault(topic, OffsetCommitRequestTopic(name=topic)).partitions.append(
             OffsetCommitRequestPartition(partition_index=number, committed_offset=offset, committed_metadata="")
         )
-    request = OffsetCommitRequest(group_id=group, topics=list(topics.values()))
+    request = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        topics=list(topics.values()),
+    )
 
     async def ask(connection: Connection, coordinator: int) -> None:
         version = connection.version(OffsetCommitRequest, _LAST_VERSION_WITH_TOPIC_NAMES)
@@ -84,10 +90,10 @@ async def commit_offsets(client: Client, group: str, offsets: Mapping[TopicParti
             for partition in topic.partitions:
                 check(partition.error_code, f"group {group!r}, {topic.name}-{partition.partition_index}")
 
-    await Groups(client).at_coordinator(group, ask)
+    await groups.at_coordinator(group, ask)
 
 
-async def delete_offsets(client: Client, group: str, partitions: Collection[TopicPartition]) -> None:
+async def delete_offsets(groups: Groups, group: str, partitions: Collection[TopicPartition]) -> None:
     """Forgets committed offsets (those that are not there too), as long as no member subscribes to the topic.
 
     Raises GROUP_ID_NOT_FOUND, GROUP_SUBSCRIBED_TO_TOPIC and others: the first there is.
@@ -106,4 +112,4 @@ async def delete_offsets(client: Client, group: str, partitions: Collection[Topi
             for partition in topic.partitions:
                 check(partition.error_code, f"group {group!r}, {topic.name}-{partition.partition_index}")
 
-    await Groups(client).at_coordinator(group, ask)
+    await groups.at_coordinator(group, ask)

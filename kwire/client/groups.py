@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import trio
 
-from kwire.client.errors import UnsupportedApi
+from kwire.client.errors import ClientError, UnsupportedApi
 from kwire.client.metadata import check
 from kwire.protocol.codec.errors import MalformedError, UnsupportedVersionError
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -82,6 +82,8 @@ class Groups:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self._coordinators: dict[str, int] = {}
+        """Those that were found and have not failed since."""
 
     async def list_all(self) -> list[GroupListing]:
         """All groups that all brokers coordinate, by id."""
@@ -134,8 +136,15 @@ class Groups:
         """What `ask` makes of a connection to the group's coordinator and of its id; again where it has moved."""
 
         async def attempt() -> T:
-            coordinator = await self._find(group)
-            return await ask(await self._client.connection(coordinator), coordinator)
+            coordinator = self._coordinators.get(group)
+            if coordinator is None:
+                coordinator = await self._find(group)
+            self._coordinators[group] = coordinator
+            try:
+                return await ask(await self._client.connection(coordinator), coordinator)
+            except (KafkaError, ClientError):
+                self._coordinators.pop(group, None)
+                raise
 
         return await self._client.retrying(attempt)
 

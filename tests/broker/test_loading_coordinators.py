@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kwire.client.client import Client
 from kwire.client.group_offsets import commit_offsets, committed_offsets
+from kwire.client.groups import Groups
 from kwire.ports.memory_files import MemoryFileSystem
 from tests.broker.apis import transactions
 from tests.broker.scene import HOST, PORT, Scene, running
@@ -24,10 +25,10 @@ async def test_offsets(autojump_clock) -> None:
         await scene.create("t")
         for offset in range(COMMITS):
             for group in GROUPS:
-                await commit_offsets(client, group, {("t", 0): offset})
+                await commit_offsets(Groups(client), group, {("t", 0): offset})
     async with running({**FEW, **BYTE_BY_BYTE}, files=files) as scene, client_of(scene) as client:
         for group in GROUPS:
-            found = await committed_offsets(client, group)
+            found = await committed_offsets(Groups(client), group)
             assert {partition: committed.offset for partition, committed in found.items()} == {("t", 0): COMMITS - 1}
 
 

@@ -210,6 +210,8 @@ async def test_a_coordinator_that_comes_and_moves(groups, broker, autojump_clock
     await groups.delete("g")
     assert len(broker.got(FindCoordinatorRequest)) == 3
     assert len(broker.got(DeleteGroupsRequest)) == 2
+    await groups.delete("g")
+    assert len(broker.got(FindCoordinatorRequest)) == 3, "it was known"
 
 
 async def test_an_old_broker_is_asked_for_one_key(groups, broker) -> None:
@@ -225,7 +227,7 @@ async def test_an_old_broker_is_asked_for_one_key(groups, broker) -> None:
 # Offsets
 
 
-async def test_committed_offsets(client, broker) -> None:
+async def test_committed_offsets(groups, broker) -> None:
     def answer(request: OffsetFetchRequest) -> OffsetFetchResponse:
         (group,) = request.groups
         assert (group.group_id, group.topics) == ("g", None)
@@ -241,25 +243,25 @@ async def test_committed_offsets(client, broker) -> None:
 
     broker.on(OffsetFetchRequest, answer)
     expected = {("t", 0): CommittedOffset(5, -1, ""), ("t", 1): CommittedOffset(7, 3, "m")}
-    assert await committed_offsets(client, "g") == expected
+    assert await committed_offsets(groups, "g") == expected
     assert [version for version, request in broker.requests if isinstance(request, OffsetFetchRequest)] == [9]
 
 
-async def test_committed_offsets_of_an_old_broker(client, broker) -> None:
+async def test_committed_offsets_of_an_old_broker(groups, broker) -> None:
     def answer(request: OffsetFetchRequest) -> OffsetFetchResponse:
         assert (request.group_id, request.topics) == ("g", None)
         partition = OffsetFetchResponsePartition(partition_index=0, committed_offset=5, metadata="", error_code=0)
         return OffsetFetchResponse(topics=[OffsetFetchResponseTopic(name="t", partitions=[partition])])
 
     broker.on(OffsetFetchRequest, answer, versions=(1, 5))
-    assert await committed_offsets(client, "g") == {("t", 0): CommittedOffset(5, -1, "")}
+    assert await committed_offsets(groups, "g") == {("t", 0): CommittedOffset(5, -1, "")}
 
 
-async def test_why_there_are_no_committed_offsets(client, broker) -> None:
+async def test_why_there_are_no_committed_offsets(groups, broker) -> None:
     refused = OffsetFetchResponseGroup(group_id="g", error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     broker.on(OffsetFetchRequest, OffsetFetchResponse(groups=[refused]))
     with pytest.raises(KafkaError) as caught:
-        await committed_offsets(client, "g")
+        await committed_offsets(groups, "g")
     assert codes(caught) is ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
@@ -268,9 +270,9 @@ def committed(error: int) -> OffsetCommitResponse:
     return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="t", partitions=[partition])])
 
 
-async def test_commit_as_nobody(client, broker) -> None:
+async def test_commit_as_nobody(groups, broker) -> None:
     broker.on(OffsetCommitRequest, committed(0))
-    await commit_offsets(client, "g", {("t", 0): 5, ("t", 1): 6, ("u", 0): 7})
+    await commit_offsets(groups, "g", {("t", 0): 5, ("t", 1): 6, ("u", 0): 7})
     (request,) = broker.got(OffsetCommitRequest)
     assert (request.group_id, request.generation_id_or_member_epoch, request.member_id) == ("g", -1, "")
     asked = {topic.name: [(each.partition_index, each.committed_offset) for each in topic.partitions]
@@ -278,17 +280,17 @@ async def test_commit_as_nobody(client, broker) -> None:
     assert asked == {"t": [(0, 5), (1, 6)], "u": [(0, 7)]}
 
 
-async def test_commit_refused(client, broker) -> None:
+async def test_commit_refused(groups, broker) -> None:
     broker.on(OffsetCommitRequest, committed(ErrorCode.UNKNOWN_MEMBER_ID))
     with pytest.raises(KafkaError, match="'g', t-0") as caught:
-        await commit_offsets(client, "g", {("t", 0): 5})
+        await commit_offsets(groups, "g", {("t", 0): 5})
     assert codes(caught) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
 @pytest.mark.parametrize("whole", [True, False])
-async def test_delete_offsets(client, broker, whole: bool) -> None:
+async def test_delete_offsets(groups, broker, whole: bool) -> None:
     broker.on(OffsetDeleteRequest, OffsetDeleteResponse())
-    await delete_offsets(client, "g", [("t", 0), ("t", 2), ("u", 1)])
+    await delete_offsets(groups, "g", [("t", 0), ("t", 2), ("u", 1)])
     (request,) = broker.got(OffsetDeleteRequest)
     asked = {topic.name: [each.partition_index for each in topic.partitions] for topic in request.topics}
     assert asked == {"t": [0, 2], "u": [1]}
@@ -297,5 +299,5 @@ async def test_delete_offsets(client, broker, whole: bool) -> None:
     refused = OffsetDeleteResponseTopic(name="t", partitions=[partition])
     broker.on(OffsetDeleteRequest, OffsetDeleteResponse(error_code=code if whole else 0, topics=[refused]))
     with pytest.raises(KafkaError) as caught:
-        await delete_offsets(client, "g", [("t", 0)])
+        await delete_offsets(groups, "g", [("t", 0)])
     assert codes(caught) is code

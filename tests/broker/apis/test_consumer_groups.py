@@ -309,3 +309,11 @@ async def test_a_cluster_may_do_without(autojump_clock) -> None:
         await scene.broker.store.commit([FeatureLevelsChanged({"group.version": 0})])
         assert (await join(scene)).error_code == ErrorCode.UNSUPPORTED_VERSION
         assert (await describe(scene))[0].error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+async def test_a_member_too_large_for_the_log(autojump_clock) -> None:
+    async with running() as scene:
+        names = [f"{number:0>200}" for number in range(6000)]
+        answer = await join(scene, subscribed_topic_names=names)
+        assert (answer.error_code, answer.error_message) == (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        assert (await describe(scene))[0].error_code == ErrorCode.GROUP_ID_NOT_FOUND

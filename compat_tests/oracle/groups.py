@@ -15,6 +15,7 @@ from kwire.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kwire.protocol.messages.heartbeat import HeartbeatRequest
 from kwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kwire.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from kwire.protocol.messages.list_groups import ListGroupsRequest
 from kwire.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -252,3 +253,10 @@ def fetch_offsets(
     return OffsetFetchRequest(
         groups=[OffsetFetchRequestGroup(group_id=group, topics=named)], require_stable=require_stable
     )
+
+
+def list_groups(side: Side, prefix: str, version: int, note: str, **options: list[str]) -> None:
+    """Those of this scenario alone."""
+    response = side.call(ListGroupsRequest(**options), version)
+    response.groups = [group for group in response.groups if group.group_id.startswith(prefix)]
+    side.record_response(f"ListGroups v{version} ({note})", response)

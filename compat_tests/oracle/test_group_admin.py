@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from compat_tests.oracle.both import Both
-from compat_tests.oracle.groups import PREPARING, Client, await_group, commit_request, settle_groups, stable
+from compat_tests.oracle.groups import (
+    PREPARING,
+    Client,
+    await_group,
+    commit_request,
+    list_groups,
+    settle_groups,
+    stable,
+)
 from compat_tests.oracle.sides import Side
 from kwire.protocol.messages.delete_groups import DeleteGroupsRequest
 from kwire.protocol.messages.describe_groups import DescribeGroupsRequest
 from kwire.protocol.messages.find_coordinator import FindCoordinatorRequest
-from kwire.protocol.messages.list_groups import ListGroupsRequest
 
 pytestmark = pytest.mark.xdist_group("oracle")
-
-
-def list_groups(side: Side, prefix: str, version: int, note: str, **options: list[str]) -> None:
-    """Those of this scenario alone."""
-    response = side.call(ListGroupsRequest(**options), version)
-    response.groups = [group for group in response.groups if group.group_id.startswith(prefix)]
-    side.record_response(f"ListGroups v{version} ({note})", response)
 
 
 def every_state(side: Side) -> dict[str, Client]:

@@ -17,6 +17,7 @@ from kwire.broker.parked import Parked
 from kwire.broker.transaction_verification import Verified, verify_batches
 from kwire.broker.turns import Turn
 from kwire.cluster.waiting import ReplicationWait
+from kwire.metadata.names import INTERNAL_TOPICS
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 
 _HINTS = 10
 _BY_TOPIC_ID = 13
+_ADMIN = "__admin_client"
+"""The client id by which Apache Kafka lets somebody write into the coordinators' topics."""
 _ALL = -1
 _ACKS = (0, 1, _ALL)
 _MAGIC_AT, _TRANSACTIONAL_AT = 16, 22
@@ -211,6 +214,8 @@ async def _append(
 ) -> tuple[Partition, Appended]:
     partition = broker.replicas.partition(topic, data.index)
     header, batch = first_batch(data.records, context.api_version)
+    if topic in INTERNAL_TOPICS and context.client_id != _ADMIN:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}")
     if acks not in _ACKS:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     try:

@@ -26,7 +26,10 @@ async def prepare(scene: Scene) -> Producer:
     await scene.call(FindCoordinatorRequest(key_type=GROUP, coordinator_keys=["group"]), 6)
     groups = scene.broker.coordinators.groups
     with trio.fail_after(60):
-        while not (shard := groups.shards.get(groups.partition_of("group"))) or not shard.active:
+        while True:
+            shard = groups.shards.get(groups.partition_of("group"))
+            if shard is not None and shard.active:
+                break
             await trio.sleep(0.01)
     return await begin(scene)
 

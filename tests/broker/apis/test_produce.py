@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 import trio
 
+from kwire.client.connection import Connection
 from kwire.client.errors import ConnectionLost
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kwire.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kwire.protocol.messages.metadata import MetadataRequest
 from kwire.protocol.messages.produce import (
     PartitionProduceData,
@@ -23,7 +25,7 @@ from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.header import iter_batches
 from kwire.protocol.records.record import Record, iter_records
-from tests.broker.scene import Scene, running
+from tests.broker.scene import HOST, PORT, Scene, running
 
 BY_ID = 13
 NEWEST = 13
@@ -351,3 +353,23 @@ async def test_with_a_transactional_id_there_is_no_coordinator_to_ask(autojump_c
         assert "COORDINATOR_NOT_AVAILABLE" in refused.error_message
         assert (taken.error_code, taken.base_offset) == (0, 0)
         assert scene.log("t").log_end_offset == 0
+
+
+@pytest.mark.parametrize(("client_id", "code"), [("anybody", ErrorCode.INVALID_TOPIC_EXCEPTION), ("__admin_client", 0)])
+async def test_clients_do_not_write_into_the_coordinators_topics(client_id: str, code: int, autojump_clock) -> None:
+    async with running({"offsets.topic.num.partitions": "1"}) as scene:
+        await scene.call(FindCoordinatorRequest(coordinator_keys=["group"]), 6)
+        batch = build_batch([Record(0, scene.broker.clock.wall_ms(), b"key", b"value", [])])
+        connection = await Connection.open(scene.network.transport("client"), HOST, PORT, client_id=client_id)
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=1000,
+            topic_data=[
+                TopicProduceData(
+                    name="__consumer_offsets", partition_data=[PartitionProduceData(index=0, records=batch)]
+                )
+            ],
+        )
+        response = await connection.call(request, 12)
+        assert response.responses[0].partition_responses[0].error_code == code
+        connection.close()

@@ -75,7 +75,7 @@ class ApacheKafka:
         self.log = self._folder / "broker.log"
         """What the broker wrote, over all its starts."""
         self.host = "127.0.0.1"
-        self.port, self._controller_port = _free_ports(2)
+        self.port, self._controller_port = free_ports(2)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -203,7 +203,7 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on; held together while they are drawn, so that they differ."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [one.getsockname()[1] for one in sockets]

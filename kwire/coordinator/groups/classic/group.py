@@ -167,6 +167,8 @@ class ClassicGroup:
         names = {protocol.name for protocol in protocols}
         if self.state is ClassicState.EMPTY:
             return bool(protocol_type and names)
+        if not self.members:  # all have left while they were to join again
+            return protocol_type == self.protocol_type and bool(names)
         return protocol_type == self.protocol_type and bool(names & self._supported_by_all())
 
     def _supported_by_all(self) -> set[str]:

@@ -289,3 +289,13 @@ def test_whoever_waits_is_told_when_another_broker_coordinates() -> None:
     three.join()
     desk.machine.unloaded(desk.now)
     assert refused(three.joined) is ErrorCode.NOT_COORDINATOR
+
+
+def test_who_comes_when_all_who_were_to_rebalance_have_left_may_join() -> None:
+    desk = Desk({"group.initial.rebalance.delay.ms": "1000"})
+    one, two = Member(desk), Member(desk, protocols=("sticky",))
+    one.join()
+    assert one.leave() is ErrorCode.NONE
+    two.join()
+    desk.pass_time(2000)
+    assert two.joined() is not None

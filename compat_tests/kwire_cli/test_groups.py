@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -144,3 +145,55 @@ def test_a_reader_goes_on_where_it_was_reset_to(
     with member(cli, group, topic, protocol):
         (described,) = cli.json("groups", "describe", group)
         assert described["offsets"][0]["offset"] == 3 + READ
+
+
+def test_consuming_goes_on_where_it_stopped(cli: Cli, topic: str, new_name: Callable[[], str]) -> None:
+    group = new_name()
+    in_group = ["consume", topic, "--group", group, "-f", r"%o\n"]
+    assert cli.lines(*in_group, "-c", "3") == ["0", "1", "2"]
+    assert cli.lines(*in_group, "-c", "4") == ["3", "4", "5", "6"]
+    assert cli.lines(*in_group, "--exit") == [str(offset) for offset in range(READ, RECORDS)]
+    assert cli.lines(*in_group, "--exit", "-o", "end") == []
+    assert state(cli, group) == ("classic", "consumer", "Empty")
+    cli("groups", "reset-offsets", group, "--all-topics", "--to-offset", "18", "--execute")
+    assert cli.lines(*in_group, "--exit") == ["18", "19"]
+    assert cli.lines("consume", topic, "-G", new_name(), "--exit", "-o", "end") == []
+
+
+def test_consumers_share_a_topic_and_take_over(
+    cli: Cli, kwire_topic_factory: Callable[..., str], new_name: Any
+) -> None:
+    """Each gets a partition; when one ends, the other gets both."""
+    group, topic = new_name(), kwire_topic_factory(partitions=2)
+    consume = ["consume", topic, "--group", group, "-f", r"%p %s\n"]
+
+    def shares() -> list[str]:
+        return sorted(line.split("\t")[5] for line in cli.lines("groups", "describe", "--members", group))
+
+    def shared() -> None:
+        assert shares() == [f"{topic}:0", f"{topic}:1"]
+
+    def alone() -> None:
+        assert shares() == [f"{topic}:0,1"]
+
+    def produce(value: bytes) -> None:
+        for partition in ("0", "1"):
+            cli("produce", topic, "-p", partition, input=value + b"\n")
+
+    with cli.running(*consume) as first, cli.running(*consume) as second:
+        assert first.stdout is not None
+        assert second.stdout is not None
+        eventually(shared)
+        produce(b"one")
+        assert {first.stdout.readline(), second.stdout.readline()} == {b"0 one\n", b"1 one\n"}
+        first.send_signal(signal.SIGINT)
+        assert first.wait(TIMEOUT) == 130
+        eventually(alone)
+        produce(b"two")
+        assert {second.stdout.readline(), second.stdout.readline()} == {b"0 two\n", b"1 two\n"}
+        second.send_signal(signal.SIGINT)
+        assert second.wait(TIMEOUT) == 130
+    assert [line.split("\t")[2:6] for line in cli.lines("groups", "describe", group)] == [
+        ["0", "2", "2", "0"],
+        ["1", "2", "2", "0"],
+    ]

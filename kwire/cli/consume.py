@@ -42,6 +42,13 @@ DEFAULT_FORMAT = r"%s\n"
     help="Where to begin: beginning, end, an OFFSET, -COUNT (so many before the end of each partition), or s@TIME; "
     "and where to stop: e@TIME. TIME is ms since the epoch or like 2026-01-31T12:00 (UTC).",
 )
+@click.option(
+    "--group",
+    "-G",
+    metavar="GROUP",
+    help="Share the topic with the other members of this consumer group, go on where it is, and commit what was "
+    "printed. --offset, beginning or end, is for partitions that it has not read yet.",
+)
 @click.option("--count", "-c", type=COUNT, metavar="N", help="Stop after so many records.")
 @click.option(
     "--exit",
@@ -72,6 +79,7 @@ def consume(
     topic: str,
     partitions: tuple[int, ...],
     offsets: tuple[str, ...],
+    group: str | None,
     count: int | None,
     exit_at_end: bool,
     format: str,
@@ -85,7 +93,7 @@ def consume(
     From the beginning unless told otherwise; then it waits for more.
     """
     from kwire.cli.formats import compile_format, to_json
-    from kwire.cli.positions import parse_range
+    from kwire.cli.positions import BEGINNING, END, parse_range
     from kwire.client.offsets import Isolation
 
     levels = {level.name.lower(): level for level in Isolation}
@@ -94,8 +102,17 @@ def consume(
     render = to_json if as_json else read_option("--format", format, compile_format)
     wanted = read_option("--offset", offsets, parse_range)
 
+    if group is not None and (partitions or wanted.start not in (BEGINNING, END) or wanted.before is not None):
+        raise CommandError("with --group there is no --partition, and only beginning or end as --offset", MISUSED)
+
     async def main() -> None:
         async with open_client(bootstrap, timeout) as client:
+            if group is not None:
+                from kwire.cli.consume_in_group import consume_in_group
+
+                first = str(wanted.start)
+                await consume_in_group(client, group, topic, first, exit_at_end, count, render, levels[isolation])
+                return
             await _consume(client, topic, partitions, wanted, exit_at_end, count, render, levels[isolation])
 
     run_async(main)
@@ -126,7 +143,7 @@ async def _consume(
     await consumer.assign(starts)
     left = count
     while left != 0:
-        _unassign_finished(consumer, ends)
+        unassign_finished(consumer, ends)
         if not consumer.positions:
             return
         records = await consumer.poll()
@@ -139,7 +156,8 @@ async def _consume(
             write_bytes(b"".join(map(render, records)))
 
 
-def _unassign_finished(consumer: Consumer, ends: dict[tuple[str, int], int] | None) -> None:
+def unassign_finished(consumer: Consumer, ends: dict[tuple[str, int], int] | None) -> None:
+    """Reads no partition beyond its end."""
     for partition, position in list(consumer.positions.items()):
         if ends is not None and position >= ends[partition]:
             consumer.unassign(partition)

@@ -5,12 +5,12 @@ Groups of the classic protocol and of the consumer protocol (KIP-848) alike.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import trio
 
-from kwire.client.errors import ClientError, UnsupportedApi
+from kwire.client.errors import ClientError, UnsupportedApi, is_passing
 from kwire.client.metadata import check
 from kwire.protocol.codec.errors import MalformedError, UnsupportedVersionError
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -132,6 +132,17 @@ class Groups:
 
         await self.at_coordinator(group, ask)
 
+    async def partition_counts(self, topics: Collection[str]) -> dict[str, int]:
+        """How many partitions each of these topics has; those that do not exist are left out."""
+        client = self._client
+
+        async def ask() -> dict[str, int]:
+            await client.refresh(topics)
+            known = client.metadata.topics
+            return {topic: len(known[topic].partitions) for topic in topics if topic in known}
+
+        return await client.retrying(ask)
+
     async def at_coordinator(self, group: str, ask: Callable[[Connection, int], Awaitable[T]]) -> T:
         """What `ask` makes of a connection to the group's coordinator and of its id; again where it has moved."""
 
@@ -142,8 +153,9 @@ class Groups:
             self._coordinators[group] = coordinator
             try:
                 return await ask(await self._client.connection(coordinator), coordinator)
-            except (KafkaError, ClientError):
-                self._coordinators.pop(group, None)
+            except (KafkaError, ClientError) as error:
+                if is_passing(error):
+                    self._coordinators.pop(group, None)
                 raise
 
         return await self._client.retrying(attempt)

@@ -75,6 +75,18 @@ def test_version(kwire) -> None:
             "--isolation x: must be one of read_uncommitted, read_committed",
         ),
         (["consume", "t", "-b", "host:x"], "--bootstrap: 'host:x' is no HOST:PORT"),
+        (
+            ["consume", "t", "-G", "g", "-p", "0"],
+            "with --group there is no --partition, and only beginning or end as --offset",
+        ),
+        (
+            ["consume", "t", "--group", "g", "-o", "5"],
+            "with --group there is no --partition, and only beginning or end as --offset",
+        ),
+        (
+            ["consume", "t", "--group", "g", "-o", "e@5"],
+            "with --group there is no --partition, and only beginning or end as --offset",
+        ),
         (["topics", "create", "t", "-c", "x"], "--config x: must be KEY=VALUE"),
         (["topics", "create", "t", "--assignment", "1:x"], "--assignment 1:x: must be broker ids like 1:2,2:3"),
         (

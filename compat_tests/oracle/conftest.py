@@ -20,6 +20,8 @@ SETTINGS = {
     # A target assignment is made when it is needed, not up to a second later.
     "group.consumer.assignment.interval.ms": 0,
     "transaction.state.log.num.partitions": 1,
+    # What is due to be cleaned is cleaned at once.
+    "log.cleaner.backoff.ms": 50,
     # Transactions that are open for too long are soon aborted.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 100,
 }

@@ -185,6 +185,9 @@ def batches(blob: bytes, names: Names) -> list[Any]:
             del told["crc"], told["batch_length"]
         elif header.log_append_time or header.producer_id >= 0:  # each broker has its own clock and producer ids
             del told["crc"]
+        if header.has_delete_horizon:  # so long after the cleaning
+            told["base_timestamp"] = "<delete horizon>"
+            told.pop("crc", None)
         found.append({**told, "records": _records(batch, names)})
         at += header.batch_length + LOG_OVERHEAD
     if at < len(blob):

@@ -28,7 +28,7 @@ from kwire.storage.log import Log
 from kwire.storage.segment import Segment
 from kwire.storage.transaction_index import AbortedTransaction, overlapping
 
-_RECORDS_PER_PIECE = 250
+_RECORDS_PER_PIECE = 150
 """About a millisecond of the interpreter's time; a large batch takes longer, since it is one step."""
 
 _BATCHES_PER_PIECE = 50

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from compat_tests.java_tools.tools import JavaTools
 
@@ -49,6 +50,15 @@ def consume(
     bounds = ["--max-messages", str(count), "--timeout-ms", str(WAIT_MS)]
     result = tools.run("ConsoleConsumer", "--topic", topic, *place, *bounds, *options, *arguments)
     return [_parse(line) for line in result.lines]
+
+
+def json_objects(text: str) -> Iterator[Any]:
+    """What the formatters of internal topics print: one object after the other, with nothing between."""
+    decoder = json.JSONDecoder()
+    while text:
+        entry, end = decoder.raw_decode(text)
+        text = text[end:]
+        yield entry
 
 
 def _parse(line: str) -> Line:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -12,6 +11,7 @@ import pytest
 
 from compat_tests.confluent.driver import ConfluentDriver
 from compat_tests.driver import TIMEOUT, Record
+from compat_tests.java_tools.console import json_objects
 from compat_tests.java_tools.tools import JavaTools, ToolResult
 from compat_tests.oracle.asking import batch
 from compat_tests.oracle.wire import Wire
@@ -214,14 +214,11 @@ def states(tools: JavaTools, name: str) -> list[str]:
     where = ["--topic", "__transaction_state", "--partition", str(java_hash(name) % STATE_PARTITIONS)]
     how = ["--offset", "earliest", "--timeout-ms", "3000", "--formatter", FORMATTER]
     text = tools.run("ConsoleConsumer", *where, *how).output
-    found, decoder = [], json.JSONDecoder()
-    while text:
-        # One JSON object follows the other, with nothing between.
-        entry, end = decoder.raw_decode(text)
-        text = text[end:]
-        if entry["key"]["data"]["transactionalId"] == name:
-            found.append(STATES[entry["value"]["data"]["transactionStatus"]])
-    return found
+    return [
+        STATES[entry["value"]["data"]["transactionStatus"]]
+        for entry in json_objects(text)
+        if entry["key"]["data"]["transactionalId"] == name
+    ]
 
 
 def java_hash(text: str) -> int:

@@ -19,6 +19,7 @@ RUNNER = Path(__file__).with_name("ToolRunner.java")
 PACKAGES = {
     "ConfigCommand": "kafka.admin",
     "ConsoleConsumer": "org.apache.kafka.tools.consumer",
+    "ConsumerGroupCommand": "org.apache.kafka.tools.consumer.group",
     "ReassignPartitionsCommand": "org.apache.kafka.tools.reassign",
 }
 """Packages of the tools that are not in org.apache.kafka.tools."""

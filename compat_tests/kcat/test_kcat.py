@@ -9,6 +9,7 @@ import pytest
 
 from compat_tests import cases
 from compat_tests.confluent.driver import ConfluentDriver
+from compat_tests.driver import Record
 from compat_tests.kcat.driver import KcatDriver
 from compat_tests.suites.records import RecordSuite, TopicSuite
 from compat_tests.suites.seeking import SeekSuite
@@ -24,6 +25,19 @@ class TestTopics(TopicSuite):
 
         assert driver.partition_count(topic) == 3
         assert topic in driver.run("-L").stdout
+
+
+class TestGroups:
+    def test_a_group_goes_on_where_it_stopped(
+        self, driver: KcatDriver, kwire_broker: Any, kwire_topic_factory: Callable[..., str]
+    ) -> None:
+        topic = kwire_topic_factory(partitions=2)
+        writer = ConfluentDriver(kwire_broker.bootstrap)
+        for expected in (["0", "1", "2"], ["3", "4"]):
+            writer.produce(topic, [Record(value=value.encode()) for value in expected])
+            # It ends where all partitions do, and commits when it leaves the group.
+            options = ["-X", "auto.offset.reset=earliest", "-e", "-q", "-f", "%s\n"]
+            assert driver.run("-G", topic, *options, topic).stdout.splitlines() == expected
 
 
 class TestSeeking(SeekSuite):

@@ -1,0 +1,57 @@
+"""kafka-python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+
+from compat_tests.groups.consumer import SESSION_MS, GroupConsumer, Settings
+
+STRATEGIES = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
+
+
+class Consumer(GroupConsumer):
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._consumer = KafkaConsumer(
+            settings.topic,
+            bootstrap_servers=settings.bootstrap,
+            group_id=settings.group,
+            group_instance_id=settings.instance_id,
+            partition_assignment_strategy=[STRATEGIES[settings.strategy]],
+            auto_offset_reset="earliest",
+            enable_auto_commit=settings.auto_commit,
+            auto_commit_interval_ms=200,
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=200,
+            reconnect_backoff_max_ms=500,
+        )
+
+    def poll(self) -> Iterator[tuple[int, int, bytes]]:
+        for records in self._consumer.poll(timeout_ms=300).values():
+            for record in records:
+                yield record.partition, record.offset, record.value
+
+    def assigned(self) -> set[int]:
+        return {place.partition for place in self._consumer.assignment()}
+
+    def commit(self) -> None:
+        self._consumer.commit()
+
+    def commit_later(self) -> None:
+        self._consumer.commit_async()
+
+    def pause(self, partition: int) -> None:
+        self._consumer.pause(TopicPartition(self.settings.topic, partition))
+
+    def resume(self, partition: int) -> None:
+        self._consumer.resume(TopicPartition(self.settings.topic, partition))
+
+    def seek(self, partition: int, offset: int) -> None:
+        self._consumer.seek(TopicPartition(self.settings.topic, partition), offset)
+
+    def close(self) -> None:
+        self._consumer.close()

@@ -32,7 +32,7 @@ from kwire.coordinator.groups.consumer.membership import (
 from kwire.coordinator.groups.consumer.patterns import PatternUpdate
 from kwire.coordinator.groups.consumer.reconciliation import Owned
 from kwire.coordinator.groups.consumer.records import member_record
-from kwire.coordinator.runtime.outcome import Now, Outcome
+from kwire.coordinator.runtime.outcome import CoordinatorRecord, Now, Outcome
 from kwire.metadata.image import MetadataImage
 from kwire.protocol import uuids
 from kwire.protocol.consumer_protocol.serde import decode
@@ -80,8 +80,7 @@ def join(
         update_epoch(machine, draft, bump=changed)
         if not downgrades:
             update_target(machine, draft, now)
-        epochs = draft.group.epochs
-        rebalance = downgrades and epochs.assignment < epochs.group
+        rebalance = downgrades and not _all_have_their_targets(draft.group, member.id)
         if not rebalance:
             member = take_step(machine, draft, member, owned, now, subscription_changed=changed)
         members = draft.group.members.values()
@@ -106,6 +105,18 @@ def join(
         return Outcome(response, draft.records, committed=joined)
     joined(now)
     return Outcome(response)
+
+
+def _all_have_their_targets(group: ConsumerGroup, joining: str) -> bool:
+    """Whether all but the joining member read what they shall, so that a classic group can go on with that.
+
+    Apache Kafka asks only whether the targets are those of the newest epoch: a member that still waits for a partition
+    then never hears that it has it.
+    """
+    epochs = group.epochs
+    return epochs.assignment == epochs.group and all(
+        member.is_reconciled_to(epochs.assignment) for member in group.members.values() if member.id != joining
+    )
 
 
 def _supports(group: ConsumerGroup, request: JoinGroupRequest) -> bool:
@@ -191,14 +202,30 @@ def heartbeat(
     """
     member, classic = _known(group, request.member_id, request.group_instance_id, request.generation_id)
     sessions.begin_session(machine, group.id, member.id, now, classic.session_timeout_ms)
+    records = _assign_if_nobody_else_does(machine, group, now)
     if (
-        member.epoch < group.epochs.assignment
+        records
+        or member.epoch < group.epochs.assignment
         or member.state is MemberState.UNREVOKED_PARTITIONS
         or (member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_others(member))
     ):
         sessions.begin_join(machine, group.id, member, now)
-        return Outcome(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        return Outcome(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), records)
     return Outcome(HeartbeatResponse())
+
+
+def _assign_if_nobody_else_does(machine: GroupMachine, group: ConsumerGroup, now: Now) -> list[CoordinatorRecord]:
+    """What a heartbeat of the consumer protocol would do, in a group that has nobody left who speaks it.
+
+    Where groups may not change back (`group.consumer.migration.policy`), partitions of whoever left last would be read
+    by nobody. Apache Kafka leaves them so until somebody joins.
+    """
+    if group.classic_members < len(group.members):
+        return []
+    with Draft(machine, group.id) as draft:
+        update_epoch(machine, draft, bump=False)
+        update_target(machine, draft, now)
+    return draft.records
 
 
 def _known(

@@ -54,8 +54,8 @@ def heartbeat(
     if request.member_epoch in (LEFT, LEFT_STATIC):
         return leave(machine, request, now)
     with Draft(machine, request.group_id) as draft:
-        _open_group(machine, draft, now, joins=request.member_epoch == 0)
-        before, member = _heartbeat(machine, draft, caller, request, may_describe, now)
+        bump = _open_group(machine, draft, now, joins=request.member_epoch == 0)
+        before, member = _heartbeat(machine, draft, caller, request, may_describe, now, bump=bump)
     sessions.begin_session(machine, request.group_id, member.id, now)
     response = ConsumerGroupHeartbeatResponse(
         member_id=member.id,
@@ -67,11 +67,11 @@ def heartbeat(
     return Outcome(response, draft.records)
 
 
-def _open_group(machine: GroupMachine, draft: Draft, now: Now, *, joins: bool) -> None:
-    """Sees to it that there is a consumer group, which a classic group may become."""
+def _open_group(machine: GroupMachine, draft: Draft, now: Now, *, joins: bool) -> bool:
+    """Sees to it that there is a consumer group, which a classic group may become. Whether it needs another epoch."""
     group = machine.groups.get(draft.group_id)
     if isinstance(group, ConsumerGroup):
-        return
+        return False
     if group is None:
         if not joins:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {draft.group_id} not found.")
@@ -80,9 +80,10 @@ def _open_group(machine: GroupMachine, draft: Draft, now: Now, *, joins: bool) -
         draft.write(*group.tombstones())
         draft.make_group()
     elif joins and isinstance(group, ClassicGroup):
-        migration.upgrade(machine, draft, group, now)
+        return migration.upgrade(machine, draft, group, now)
     else:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {draft.group_id} is not a consumer group.")
+    return False
 
 
 def _heartbeat(
@@ -92,6 +93,8 @@ def _heartbeat(
     request: ConsumerGroupHeartbeatRequest,
     may_describe: MayDescribe,
     now: Now,
+    *,
+    bump: bool,
 ) -> tuple[ConsumerMember, ConsumerMember]:
     """The member before and after."""
     check_room(machine, draft.group, request.member_id)
@@ -103,7 +106,7 @@ def _heartbeat(
     if member != before:
         draft.write(member_record(request.group_id, member))
     regex = update.write(machine, draft, may_describe, now)
-    update_epoch(machine, draft, bump=names_changed or regex.resolved)
+    update_epoch(machine, draft, bump=bump or names_changed or regex.resolved)
     update_target(machine, draft, now)
     return before, take_step(machine, draft, member, owned, now, subscription_changed=names_changed or regex.changed)
 

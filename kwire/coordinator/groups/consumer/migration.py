@@ -59,20 +59,21 @@ def policy(machine: GroupMachine) -> str:
 # Upgrade
 
 
-def upgrade(machine: GroupMachine, draft: Draft, group: ClassicGroup, now: Now) -> None:
-    """The classic group becomes a consumer group with the same members and assignment.
+def upgrade(machine: GroupMachine, draft: Draft, group: ClassicGroup, now: Now) -> bool:
+    """The classic group becomes a consumer group, members and assignment stay. Whether all must be assigned anew.
 
     Whoever waits for a rebalance of it joins again. Raises GROUP_ID_NOT_FOUND where it can't be.
     """
     _check_upgrade(machine, group)
     image = machine.image()
-    members = [_consumer_member(group, member, image) for member in group.members.values()]
+    epoch = max(group.generation, 1)  # 0, where the first rebalance is not over, is no epoch of a member
+    members = [_consumer_member(group, member, epoch, image) for member in group.members.values()]
     topics = {name for member in members for name in member.topic_names}
     draft.write(*group.tombstones())
     draft.write(*(member_record(group.id, member) for member in members))
-    draft.write(epoch_record(group.id, group.generation, machine.topic_hashes.of_group(topics, image)))
+    draft.write(epoch_record(group.id, epoch, machine.topic_hashes.of_group(topics, image)))
     draft.write(*(target_record(group.id, member.id, without_epochs(member.assigned)) for member in members))
-    draft.write(target_epoch_record(group.id, group.generation, 0))
+    draft.write(target_epoch_record(group.id, epoch, 0))
     draft.write(*(current_assignment_record(group.id, member) for member in members))
 
     def take_over() -> None:
@@ -84,6 +85,7 @@ def upgrade(machine: GroupMachine, draft: Draft, group: ClassicGroup, now: Now) 
         logger.info("classic group becomes consumer group group=%r", group.id)
 
     draft.at_end(take_over)
+    return group.state is not ClassicState.STABLE
 
 
 def _check_upgrade(machine: GroupMachine, group: ClassicGroup) -> None:
@@ -104,7 +106,7 @@ def _no_upgrade(group: ClassicGroup, reason: str) -> KafkaError:
     )
 
 
-def _consumer_member(group: ClassicGroup, member: ClassicMember, image: MetadataImage) -> ConsumerMember:
+def _consumer_member(group: ClassicGroup, member: ClassicMember, epoch: int, image: MetadataImage) -> ConsumerMember:
     protocol = group.protocol_name or member.protocols[0].name
     try:
         subscription = decode(ConsumerProtocolSubscription, member.metadata(protocol))
@@ -113,15 +115,15 @@ def _consumer_member(group: ClassicGroup, member: ClassicMember, image: Metadata
         raise _no_upgrade(group, "the embedded consumer protocol is malformed") from None
     return ConsumerMember(
         member.id,
-        group.generation,
-        group.generation,
+        epoch,
+        epoch,
         member.instance_id,
         subscription.rack_id or None,
         member.rebalance_timeout_ms,
         member.client_id,
         member.client_host,
         frozenset(subscription.topics),
-        assigned=with_epoch(assigned, group.generation),
+        assigned=with_epoch(assigned, epoch),
         classic=ClassicMetadata(
             member.session_timeout_ms,
             tuple(ClassicProtocol(each.name, each.metadata) for each in member.protocols),

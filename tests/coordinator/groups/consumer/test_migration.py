@@ -18,7 +18,16 @@ from kwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupReques
 from kwire.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kwire.protocol.version_prefixed import encode_version_prefixed
 from tests.coordinator.groups.classic.members import Member as Classic
-from tests.coordinator.groups.consumer.support import GROUP, Member, desk, group_of, joining, settle, topic_id
+from tests.coordinator.groups.consumer.support import (
+    GROUP,
+    Member,
+    desk,
+    group_of,
+    joining,
+    settle,
+    topic_id,
+    with_topics,
+)
 from tests.coordinator.groups.desk import Desk, client
 
 T = topic_id("t")
@@ -396,6 +405,21 @@ class TestStatic:
         assert isinstance(again, ClassicGroup)
         assert set(again.members) == {one.id, old.id}
 
+    def test_who_still_waits_for_a_partition_then_gets_it(self) -> None:
+        at = desk({"t": 2})
+        new = Member(at, "new", instance_id="s")
+        new.join()
+        one = Reader(at)
+        one.join(subscription("t"))
+        one.take()
+        assert one.has == frozenset()
+        old = Reader(at, instance_id="s")
+        old.join(subscription("t"))
+        group = at.machine.groups[GROUP]
+        assert isinstance(group, ClassicGroup)
+        assert group.state_name == "PreparingRebalance"
+        assert one.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+
     def test_a_new_static_member_takes_the_place_of_a_classic_one(self) -> None:
         at = desk({"t": 4})
         one, two = Reader(at, instance_id="one"), Reader(at)
@@ -462,3 +486,29 @@ def test_a_member_may_change_over_by_itself() -> None:
     member.join()
     assert group_of(at).classic_members == 0
     assert joining()["topic_partitions"] == []
+
+
+def test_a_group_whose_first_rebalance_is_not_over() -> None:
+    at = desk({"t": 1}, **{"group.initial.rebalance.delay.ms": "3000"})
+    Reader(at, instance_id="s").join(subscription("t"))
+    new = Member(at, "new", instance_id="s")
+    new.join()
+    assert (new.epoch, new.has("t")) == (2, {0})
+
+
+def test_where_nothing_may_change_back_the_partitions_of_who_left_are_read_on() -> None:
+    at = desk({"t": 2}, **{"group.consumer.migration.policy": "upgrade"})
+    one = Reader(at)
+    classic_group(at, one, partitions=2)
+    new = Member(at, "new")
+    new.join()
+    for _ in range(3):
+        one.go_on()
+        new.beat()
+    assert len(one.has) == 1
+    new.leave()
+    one.go_on()
+    assert one.has == {0, 1}
+    at.image = with_topics(at.image, {"t": 3})
+    one.go_on()
+    assert one.has == {0, 1, 2}

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _SHORTEST_BACKOFF_MS = 10
-_LONGEST_PAUSE = 1.0
-"""Seconds after a piece, however small the rate is: the configuration may change."""
+_STANDSTILL_S = 1.0
+"""Between two pieces where no bytes may pass: the configuration may change."""
 
 _LOOKS_PER_TURN = 100
 """Logs looked at before other tasks get their turn."""
@@ -150,6 +150,6 @@ class _Throttle:
     async def __call__(self, size: int) -> None:
         now = self._clock.monotonic()
         rate = self._rate()
-        self._free_at = max(self._free_at, now) + (min(size / rate, _LONGEST_PAUSE) if rate > 0 else _LONGEST_PAUSE)
+        self._free_at = max(self._free_at, now) + (size / rate if rate > 0 else _STANDSTILL_S)
         if self._free_at > now:
             await trio.sleep(self._free_at - now)

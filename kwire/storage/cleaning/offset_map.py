@@ -22,8 +22,9 @@ class OffsetMap:
 
     def __init__(self, max_bytes: int, max_keys: int, load_factor: float, secret: bytes, start_offset: int = 0) -> None:
         """Takes at most `max_bytes`, less where `max_keys` keys need less. `secret`: random bytes, up to 64."""
-        wanted = min(max_bytes // BYTES_PER_PLACE, int(max_keys / max(load_factor, 0.01)) + 2)
-        self._places = _prime_up_to(max(wanted, 3))
+        most = max(max_bytes // BYTES_PER_PLACE, 3)
+        wanted = int(max_keys / max(load_factor, 0.01)) + 2
+        self._places = _prime(most, -1) if wanted >= most else min(_prime(wanted, 1), _prime(most, -1))
         self._limit = min(max(1, int(self._places * load_factor)), self._places - 1)  # a search ends at a free place
         self._hashes = bytearray(self._places * _HASH_SIZE)
         self._offsets = array("q", bytes(self._places * 8))
@@ -70,7 +71,8 @@ class OffsetMap:
         return place
 
 
-def _prime_up_to(number: int) -> int:
-    while any(number % divisor == 0 for divisor in range(2, int(number**0.5) + 1)):
-        number -= 1
+def _prime(number: int, step: int) -> int:
+    """The nearest prime: from `number` on upwards (step 1), or downwards (-1)."""
+    while number > 2 and any(number % divisor == 0 for divisor in range(2, int(number**0.5) + 1)):
+        number += step
     return number

@@ -1,0 +1,211 @@
+"""Which logs are cleaned when, by a manager with its dirs."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from kwire.config.topic import LogConfig
+from kwire.storage import layout
+from kwire.storage.cleaning.cleanable import look
+from kwire.storage.log import Log
+from kwire.storage.manager import LogManager
+
+from ..house import House
+from .compacted import Seen, put, records
+
+DAY = 86_400_000
+COMPACTED = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=300, file_delete_delay_ms=DAY)
+
+
+@asynccontextmanager
+async def cleaning(house: House) -> AsyncIterator[LogManager]:
+    """A manager that runs; at the end it is stopped cleanly."""
+    managed = await house.start()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(managed.run)
+        yield managed
+        nursery.cancel_scope.cancel()
+    await house.stop(managed)
+
+
+async def filled(managed: LogManager, name: str = "t", count: int = 10, config: LogConfig = COMPACTED) -> Log:
+    """A log of several segments, of which only the last records are of any use."""
+    log = await managed.get_or_create(name, 0, bytes(15) + b"t", config)
+    for number in range(count):
+        await put(log, ("k", f"{number}" * 60))
+    log.roll()
+    return log
+
+
+async def settle() -> None:
+    """Long enough for the cleaner to come by."""
+    await trio.sleep(60)
+
+
+async def test_a_dirty_log_is_cleaned_and_its_checkpoint_written(autojump_clock) -> None:
+    house = House()
+    house.topics["t"] = COMPACTED
+    async with cleaning(house) as managed:
+        log = await filled(managed)
+        await settle()
+        assert records(log) == [Seen(9, "k", "9" * 60)]
+        assert house.files.read("/data/cleaner-offset-checkpoint") == b"0\n1\nt 0 10\n"
+        version = log.segments.version
+        await settle()
+        assert log.segments.version == version  # there is nothing dirty in it
+    async with cleaning(house) as managed:
+        log = managed.logs["t", 0]
+        await settle()
+        assert log.segments.version == 0
+        await put(log, ("k", "x"))
+        log.roll()
+        await put(log, ("k", "y"))
+        assert (await look(log, 10, 0)).dirty_bytes == log.segments[len(log.segments) - 2].size
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        LogConfig(segment_bytes=300),
+        LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=300, min_cleanable_dirty_ratio=1.0),
+        LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=300, min_compaction_lag_ms=DAY),
+    ],
+)
+async def test_what_is_not_due_is_left_alone(config: LogConfig, autojump_clock) -> None:
+    async with cleaning(House()) as managed:
+        log = await filled(managed, config=config)
+        await settle()
+        assert len(records(log)) == 10
+
+
+async def test_without_the_cleaner_nothing_is_cleaned(autojump_clock) -> None:
+    async with cleaning(House(log_cleaner_enable="false")) as managed:
+        log = await filled(managed)
+        await settle()
+        assert len(records(log)) == 10
+
+
+async def test_what_waits_too_long_is_cleaned_however_little_it_is(autojump_clock) -> None:
+    house = House()
+    lag = LogConfig(
+        cleanup_policy=frozenset({"compact"}),
+        segment_bytes=300,
+        min_cleanable_dirty_ratio=1.0,
+        max_compaction_lag_ms=DAY,
+    )
+    async with cleaning(house) as managed:
+        log = await filled(managed, config=lag)
+        await settle()
+        assert len(records(log)) == 10
+        house.clock.advance(DAY + 1000)
+        await settle()
+        assert len(records(log)) == 1
+
+
+async def test_a_segment_that_holds_old_records_is_sealed(autojump_clock) -> None:
+    house = House()
+    lag = LogConfig(cleanup_policy=frozenset({"compact"}), max_compaction_lag_ms=1000)
+    async with cleaning(house) as managed:
+        log = await managed.get_or_create("t", 0, bytes(16), lag)
+        await put(log, ("k", "1"))
+        house.clock.advance(1001)
+        await put(log, ("k", "2"))
+        assert [segment.base_offset for segment in log.segments] == [0, 1]
+
+
+async def test_young_segments_wait(autojump_clock) -> None:
+    house = House()
+    config = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=300, min_compaction_lag_ms=1000)
+    async with cleaning(house) as managed:
+        log = await filled(managed, count=6, config=config)
+        house.clock.advance(2000)
+        for number in range(4):
+            await put(log, ("k", f"{number}" * 60))
+        log.roll()
+        await settle()
+        assert [seen.offset for seen in records(log)] == [5, 6, 7, 8, 9]
+
+
+async def test_what_cannot_be_cleaned_is_told_of_once(caplog: pytest.LogCaptureFixture, autojump_clock) -> None:
+    house = House()
+    async with cleaning(house) as managed:
+        bad, good = await filled(managed, "bad"), await filled(managed, "good")
+        house.files.open(bad.segments.first.path(layout.LOG)).pwrite([b"\xff"], 100)
+        with caplog.at_level(logging.ERROR, logger="kwire.storage.cleaning"):
+            await settle()
+            await settle()
+        assert len(records(good)) == 1
+        (message,) = caplog.messages
+        assert message == (
+            "/data/bad-0 can't be compacted, and is left alone until the broker restarts: "
+            "/data/bad-0/00000000000000000000.log has no whole batch at 0"
+        )
+        assert bad.log_dir.online
+        await put(bad, ("k", "goes on"))
+
+
+async def test_a_topic_of_the_same_name_begins_anew(autojump_clock) -> None:
+    house = House()
+    async with cleaning(house) as managed:
+        await filled(managed)
+        await settle()
+        await managed.delete([("t", 0)])
+        assert house.files.read("/data/cleaner-offset-checkpoint") == b"0\n0\n"
+        log = await filled(managed, count=4)
+        await settle()
+        assert records(log) == [Seen(3, "k", "3" * 60)]
+
+
+async def test_a_truncated_log_is_dirty_from_there_on(autojump_clock) -> None:
+    house = House()
+    async with cleaning(house) as managed:
+        log = await filled(managed)
+        await put(log, ("other", "10"))
+        log.roll()
+        await settle()
+        assert log.log_dir.checkpoint(layout.CLEANER_OFFSETS) == {("t", 0): 11}
+        log.truncate_to(9)
+        await settle()
+        assert log.log_dir.checkpoint(layout.CLEANER_OFFSETS) == {("t", 0): 9}
+
+
+async def test_the_rate_is_kept(autojump_clock) -> None:
+    async with cleaning(House(log_cleaner_io_max_bytes_per_second="100")) as managed:
+        log = await filled(managed, count=4)
+        await trio.sleep(15 + log.size / 100)  # the backoff, and one of the two times that all is read
+        assert len(records(log)) == 4
+        await trio.sleep(2 * log.size / 100)
+        assert len(records(log)) == 1
+
+
+async def test_an_offset_that_the_log_does_not_have_any_more(caplog: pytest.LogCaptureFixture, autojump_clock) -> None:
+    house = House()
+    async with cleaning(house) as managed:
+        log = await filled(managed)
+        assert (await look(log, None, 0)).first_dirty_offset == 0
+        assert (await look(log, 4, 0)).first_dirty_offset == 4
+        assert not caplog.messages
+        assert (await look(log, 11, 0)).first_dirty_offset == 0
+        assert caplog.messages == ["t-0 ends at 10, before offset 11 up to which it was cleaned: it is cleaned anew"]
+        log.advance_log_start(6)
+        assert (await look(log, 4, 0)).first_dirty_offset == 6
+
+
+async def test_a_dir_that_fails_while_cleaning_is_offline(autojump_clock) -> None:
+    house = House()
+    async with cleaning(house) as managed:
+        log = await filled(managed)
+
+        def fault(operation: str, path: str, size: int) -> None:
+            if operation == "rename" and path.endswith(".cleaned"):
+                raise OSError(5, "Input/output error", path)
+
+        house.files.fault = fault
+        await settle()
+        assert not log.log_dir.online
+        house.files.fault = None

@@ -12,6 +12,7 @@ import trio
 from kwire.config.topic import LogConfig
 from kwire.storage import layout
 from kwire.storage.cleaning.cleanable import look
+from kwire.storage.cleaning.log_cleaner import LogCleaner
 from kwire.storage.log import Log
 from kwire.storage.manager import LogManager
 
@@ -175,12 +176,16 @@ async def test_a_truncated_log_is_dirty_from_there_on(autojump_clock) -> None:
 
 
 async def test_the_rate_is_kept(autojump_clock) -> None:
-    async with cleaning(House(log_cleaner_io_max_bytes_per_second="100")) as managed:
-        log = await filled(managed, count=4)
-        await trio.sleep(15 + log.size / 100)  # the backoff, and one of the two times that all is read
-        assert len(records(log)) == 4
-        await trio.sleep(2 * log.size / 100)
-        assert len(records(log)) == 1
+    managed = await House(log_cleaner_io_max_bytes_per_second="100").start()
+    log = await filled(managed, count=4)
+    size = log.size
+    cleaner = LogCleaner(managed)
+    dirtiest = await cleaner.dirtiest()
+    assert dirtiest is not None
+    began = trio.current_time()
+    await cleaner.clean(dirtiest)
+    assert len(records(log)) == 1
+    assert trio.current_time() - began > 2 * size / 100  # everything was read twice
 
 
 async def test_an_offset_that_the_log_does_not_have_any_more(caplog: pytest.LogCaptureFixture, autojump_clock) -> None:

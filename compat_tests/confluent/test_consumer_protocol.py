@@ -171,3 +171,24 @@ def test_an_admin_sees_the_group(broker: Any, topics: TopicFactory) -> None:
         assert {partition.partition for partition in member.assignment.topic_partitions} == {0, 1}
         listed = admin.list_consumer_groups(types={ConsumerGroupType.CONSUMER}).result(PATIENCE)
         assert topic in {group.group_id for group in listed.valid}
+
+
+def test_a_group_changes_over_and_back_while_it_runs(broker: Any, topics: TopicFactory) -> None:
+    topic = topics(partitions=4)
+    classic = {"group.protocol": "classic", "session.timeout.ms": 6000, "heartbeat.interval.ms": 100}
+    with members(broker.bootstrap, topic, classic, classic) as old:
+        for consumer in old:
+            consumer.subscribe([topic])
+        poll_until(old, lambda: sorted(map(len, shares(old))) == [2, 2])
+        with members(broker.bootstrap, topic, {}) as new:
+            everybody = [*old, *new]
+            new[0].subscribe([topic])
+            poll_until(everybody, lambda: sorted(map(len, shares(everybody))) == [1, 1, 2])
+            assert set.union(*shares(everybody)) == set(range(4))
+            old[1].close()
+            remaining = [old[0], new[0]]
+            poll_until(remaining, lambda: sorted(map(len, shares(remaining))) == [2, 2])
+        poll_until(old[:1], lambda: shares(old[:1]) == [set(range(4))])
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        described = admin.describe_consumer_groups([topic])[topic].result(PATIENCE)
+        assert described.type == ConsumerGroupType.CLASSIC

@@ -121,6 +121,15 @@ _ALL = (
         "INVALID_REQUEST, the rebalance, UNKNOWN_MEMBER_ID and INVALID_REQUEST.",
     ),
     Deviation(
+        "groups that change over",
+        "When a consumer group becomes a classic one, in Apache Kafka a member that waits for a partition may never "
+        "hear that it has it; when a classic group becomes a consumer group while it rebalances, or the last member "
+        "of the consumer protocol has left one that may not change back, partitions are left to nobody until the next "
+        "member joins. kwire rebalances.",
+        r"waiting Heartbeat v4 .*error_code$",
+        lambda kafkas, kwires: (kafkas, kwires) == ("NONE", "REBALANCE_IN_PROGRESS"),
+    ),
+    Deviation(
         "no eligible leader replicas",
         "A new KRaft cluster has KIP-966 switched on, and to that end min.insync.replicas set for all brokers; kwire "
         "elects from the ISR only, and its min.insync.replicas is a default.",

@@ -40,8 +40,8 @@ ORDERED = frozenset({"synonyms", "record_errors", "aborted_transactions", "activ
 """Lists whose order says something."""
 DAY_MS = 86_400_000
 _TIMES = re.compile(r"\b1[0-9]{12}\b")
-_MEMBER_ID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
-"""What a coordinator appends to a client id or an instance id."""
+_MEMBER_ID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$|^[\w-]{22}$")
+"""What a coordinator appends to a client id or an instance id, or the whole id in a group of the consumer protocol."""
 _ENDLESSLY_LONG_AGO = re.compile(r"-922337[0-9]{13}\b")
 """Now less the largest int64."""
 

@@ -433,6 +433,23 @@ def test_a_group_changes_over_and_back(both: Both) -> None:
     both.agree(scenario)
 
 
+def test_who_waits_for_a_partition_when_a_group_changes_back(both: Both) -> None:
+    def scenario(side: Side) -> None:
+        settle_groups(side)
+        topic, group = known_topic(side, 2), side.name("group")
+        new = Member(side, group, "new", topic, instance_id="static")
+        new.join()
+        waiting = Client(side, group, "waiting")
+        waiting.join(metadata=subscription(topic))
+        waiting.sync({})
+        waiting.heartbeat()
+        Client(side, group, "old", instance_id="static").start_join(metadata=subscription(topic))
+        side.call(DescribeGroupsRequest(groups=[group]), 6, until=lambda answer: not answer.groups[0].error_code)
+        waiting.heartbeat(note="when the group is a classic one")
+
+    both.agree(lambda side: eventually(side, scenario), "groups that change over")
+
+
 def test_who_may_change_over(both: Both) -> None:
     def scenario(side: Side) -> None:
         settle_groups(side)

@@ -64,7 +64,8 @@ def join(
     if not _supports(group, request):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if request.group_instance_id is None and not request.member_id and caller.api_version >= _ID_REQUIRED_FROM:
-        return Outcome(JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id))
+        required = JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id, protocol_name=None)
+        return Outcome(required)
     replaced = group.static_member(request.group_instance_id)
     downgrades = replaced is not None and migration.may_downgrade_replacing(machine, group, replaced)
     subscription = decode(ConsumerProtocolSubscription, request.protocols[0].metadata)

@@ -1,7 +1,8 @@
 """Cleans the compacted logs of a broker, the dirtiest first.
 
 A log that cannot be cleaned is told of once and left alone until the broker restarts: it grows, but it can be read and
-written as before. How far each log was cleaned stands in its dir's `cleaner-offset-checkpoint`.
+written as before. How far each log was cleaned stands in its dir's `cleaner-offset-checkpoint`. What cleans is imported
+when there is something to clean, which keeps the start short.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from kwire.protocol.errors import KafkaError
 from kwire.storage import layout
 from kwire.storage.checkpoints import TopicPartition
 from kwire.storage.cleaning.cleanable import Cleanable, look
-from kwire.storage.cleaning.cleaning import CleanerSettings, Cleaning, CleaningAborted, Uncleanable
 from kwire.storage.log import Log
 
 if TYPE_CHECKING:
+    from kwire.storage.cleaning.cleaning import CleanerSettings
     from kwire.storage.manager import LogManager
 
 logger = logging.getLogger(__name__)
@@ -84,6 +85,8 @@ class LogCleaner:
 
     async def clean(self, cleanable: Cleanable) -> None:
         """Cleans a log and notes how far; what keeps it from that is logged."""
+        from kwire.storage.cleaning.cleaning import Cleaning, CleaningAborted, Uncleanable
+
         log = cleanable.log
         try:
             done = await Cleaning(cleanable, self._settings(), self._throttle).run()
@@ -110,6 +113,8 @@ class LogCleaner:
             self._one_done.set()
 
     def _settings(self) -> CleanerSettings:
+        from kwire.storage.cleaning.cleaning import CleanerSettings
+
         config = self._manager.config
         threads = max(1, config["log.cleaner.threads"])
         return CleanerSettings(

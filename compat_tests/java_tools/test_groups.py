@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,9 +27,9 @@ RECORDS = 20
 
 
 @pytest.fixture
-def topic(kwire_broker: Any, kwire_topic_factory: TopicFactory) -> str:
+def topic(kwire_broker: Any, kwire_topic_factory: TopicFactory, settled: Callable[[Callable[[], Any]], Any]) -> str:
     name = kwire_topic_factory(partitions=2)
-    ConfluentDriver(kwire_broker.bootstrap).produce(name, cases.numbered(RECORDS))
+    settled(lambda: ConfluentDriver(kwire_broker.bootstrap).produce(name, cases.numbered(RECORDS)))
     return name
 
 

@@ -23,12 +23,13 @@ _NULL_PROTOCOL_FROM = 7
 
 
 async def handle(broker: Broker, context: RequestContext, request: JoinGroupRequest) -> ParkedOperation:
-    if not context.session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
-        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    allowed = context.session.allows(Operation.READ, ResourceType.GROUP, request.group_id)
     coordinators, who = broker.coordinators, caller(context)
 
     async def joined() -> JoinGroupResponse:
         try:
+            if not allowed:
+                raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
             response = await coordinators.write(
                 request.group_id, lambda machine, now: requests.join(machine, who, request, now)
             )

@@ -33,12 +33,13 @@ async def handle(broker: Broker, context: RequestContext, request: OffsetCommitR
             topic.name = image.topic_names.get(topic.topic_id, "")
         refused = [_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in topics if not topic.name]
         topics = [topic for topic in topics if topic.name]
+    for topic in topics:
+        if topic.name in image.topics:
+            topic.topic_id = image.topics[topic.name].id
     valid, others = sort_out(image, context.session, topics)
     refused += [_refused(topic, code) for topic, code in others]
     if not valid:
         return OffsetCommitResponse(topics=merged(refused))
-    for topic in valid:
-        topic.topic_id = image.topics[topic.name].id
     who = caller(context)
     request.topics = valid
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.coordinator.runtime.outcome import Outcome
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -32,7 +33,7 @@ async def handle(
             refused.append(_failed(group_id, KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)))
             continue
         try:
-            group = _described(broker, context, group_id)
+            group = await _described(broker, context, group_id)
         except KafkaError as error:
             group = _failed(group_id, error)
         if request.include_authorized_operations and not group.error_code:
@@ -45,12 +46,14 @@ def failed(request: ConsumerGroupDescribeRequest, error: KafkaError) -> Consumer
     return ConsumerGroupDescribeResponse(groups=[_failed(group_id, error) for group_id in request.group_ids])
 
 
-def _described(broker: Broker, context: RequestContext, group_id: str) -> DescribedGroup:
+async def _described(broker: Broker, context: RequestContext, group_id: str) -> DescribedGroup:
     from kwire.coordinator.groups.consumer.describing import describe
 
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    group = broker.coordinators.groups.shard_of(group_id).read(lambda machine, now: describe(machine, group_id))
+    shard = broker.coordinators.groups.shard_of(group_id)
+    # A write without records: the answer leaves when everything it tells of is committed.
+    group = await shard.write(lambda machine, now: Outcome(describe(machine, group_id)))
     topics = {
         topic.topic_name
         for member in group.members

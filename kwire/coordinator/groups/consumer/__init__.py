@@ -13,6 +13,7 @@ the epoch. A partition goes to its new owner only when the one before says that 
     counts.py           how many members subscribe to what
     records.py          the records that the state is made of
     replay.py           the state made of them
+    draft.py            what an operation is about to write, tried out
     settings.py         time-outs, by group
     validation.py       requests that can't be right
     heartbeat.py        ConsumerGroupHeartbeat of a member that stays

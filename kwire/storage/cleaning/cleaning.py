@@ -29,7 +29,7 @@ from kwire.storage.segment import Segment
 from kwire.storage.transaction_index import AbortedTransaction, overlapping
 
 _RECORDS_PER_PIECE = 150
-"""About a millisecond of the interpreter's time; a large batch takes longer, since it is one step."""
+"""About a millisecond of the interpreter's time."""
 
 _BATCHES_PER_PIECE = 50
 _BYTES_PER_PIECE = 1024 * 1024

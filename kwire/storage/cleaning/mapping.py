@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from kwire.ports.files import FileSystem
 from kwire.protocol.records.header import BatchHeader
 from kwire.protocol.records.record import record_data, scan
 from kwire.storage.cleaning.offset_map import OffsetMap
-from kwire.storage.cleaning.source import Source
+from kwire.storage.cleaning.source import RECORDS_PER_STEP, Source
 from kwire.storage.cleaning.transactions import CleanedTransactions
 
 
@@ -30,21 +30,27 @@ def map_offsets(
         for header, batch in source.batches(files, window):
             if header.control:
                 transactions.is_needless(header, batch)
-            elif not transactions.is_aborted(header) and not _put(header, batch, start_offset, offsets, limit):
-                return
+            elif not transactions.is_aborted(header):
+                complete = yield from _put(header, batch, start_offset, offsets, limit)
+                if not complete:
+                    return
             if header.last_offset >= start_offset:
                 offsets.latest_offset = header.last_offset
-            yield header.count, header.size
+            yield header.count % RECORDS_PER_STEP, header.size
         offsets.latest_offset = source.end_offset - 1  # the offsets up to the next segment have no records any more
 
 
-def _put(header: BatchHeader, batch: memoryview, start_offset: int, offsets: OffsetMap, limit: int) -> bool:
-    """Whether all keys of the batch found a place."""
+def _put(
+    header: BatchHeader, batch: memoryview, start_offset: int, offsets: OffsetMap, limit: int
+) -> Generator[tuple[int, int], None, bool]:
+    """Whether all keys of the batch found a place; yields (records, bytes)."""
     if not header.count:
         return True
     data = record_data(batch, header, limit)
     base_offset = header.base_offset
-    for _, offset_delta, key_at, key_length, _, _, _, _, _ in scan(data, header.count):
+    for number, (_, offset_delta, key_at, key_length, _, _, _, _, _) in enumerate(scan(data, header.count), 1):
+        if number % RECORDS_PER_STEP == 0:
+            yield RECORDS_PER_STEP, 0
         offset = base_offset + offset_delta
         if key_length >= 0 and offset >= start_offset:
             if offsets.full:

@@ -8,7 +8,7 @@ from kwire.ports.files import FileSystem
 from kwire.protocol.records.header import read_header
 from kwire.storage.cleaning.batch_filter import BatchFilter
 from kwire.storage.cleaning.cleaned import CleanedFiles
-from kwire.storage.cleaning.source import Source
+from kwire.storage.cleaning.source import RECORDS_PER_STEP, Source
 from kwire.storage.cleaning.transactions import CleanedTransactions
 
 
@@ -26,13 +26,13 @@ def rewrite(
     """
     for source in sources:
         for header, batch in source.batches(files, window):
-            kept = batches.filter(header, batch)
+            kept = yield from batches.filter(header, batch)
             if kept is None:
-                yield header.count, header.size
+                yield header.count % RECORDS_PER_STEP, header.size
                 continue
             written = header if kept is batch else read_header(kept)
             cleaned.append(written, kept)
-            yield header.count, header.size + written.size
+            yield header.count % RECORDS_PER_STEP, header.size + written.size
     cleaned.transactions += transactions.kept
     transactions.kept.clear()
     cleaned.complete()

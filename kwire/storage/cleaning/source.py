@@ -13,6 +13,9 @@ from kwire.storage import layout
 from kwire.storage.batch_walk import verified
 from kwire.storage.segment import Segment
 
+RECORDS_PER_STEP = 75
+"""How many records of one batch are gone through before somebody else may have the interpreter."""
+
 
 class Source(NamedTuple):
     """One of the log's segments, and what was so when the cleaning began."""

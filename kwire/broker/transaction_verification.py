@@ -111,6 +111,23 @@ async def _verify(
     adds = support is Support.ADDS
     if not adds and not broker.config["transaction.partition.verification.enable"]:
         return {}, {}
+    guards, refused = _guards(broker, producer, sequences, adds=adds)
+    while guards:
+        codes = await _ask(broker, support, transactional_id, producer, guards)
+        asked = guards
+        if adds:
+            guards, refused = _guards(broker, producer, sequences, adds=adds)
+        refused |= {partition: code for partition, code in codes.items() if code is not ErrorCode.NONE}
+        if guards.items() <= asked.items():
+            break
+        # The markers of the transaction before were written while the coordinator was being told of this one.
+    return guards, refused
+
+
+def _guards(
+    broker: Broker, producer: Producer, sequences: Mapping[TopicPartition, int], *, adds: bool
+) -> tuple[dict[TopicPartition, VerificationGuard], dict[TopicPartition, ErrorCode]]:
+    """Of the partitions that need one, and why there is none for others."""
     guards: dict[TopicPartition, VerificationGuard] = {}
     refused: dict[TopicPartition, ErrorCode] = {}
     for partition, sequence in sequences.items():
@@ -122,9 +139,6 @@ async def _verify(
         else:
             if guard is not None:
                 guards[partition] = guard
-    if guards:
-        codes = await _ask(broker, support, transactional_id, producer, guards)
-        refused |= {partition: code for partition, code in codes.items() if code is not ErrorCode.NONE}
     return guards, refused
 
 

@@ -15,7 +15,7 @@ from kwire.protocol.messages.txn_offset_commit import (
 )
 from tests.broker.scene import Scene, running
 
-from .transactions import GROUP, Producer, add_offsets, begin, end, init, until
+from .transactions import GROUP, Producer, add_offsets, begin, end, hold_markers, init, until
 
 VERIFIES, KNOWS_ABORTABLE, ADDS = 3, 4, 5
 
@@ -95,3 +95,17 @@ async def test_who_is_fenced_stores_nothing(version: int, autojump_clock) -> Non
         await init(scene)
         assert await commit(scene, producer, version) == ErrorCode.INVALID_PRODUCER_EPOCH
         assert await commit(scene, producer, version, transactional_id="x") == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+async def test_a_transaction_follows_while_the_markers_of_the_one_before_are_written(
+    autojump_clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running() as scene:
+        producer = await prepare(scene)
+        assert await commit(scene, producer, ADDS, 5) == 0
+        let_go = hold_markers(scene, monkeypatch)
+        _, following = await end(scene, producer)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(let_go)
+            assert await commit(scene, following, ADDS, 6) == 0
+        assert await committed(scene) == 5

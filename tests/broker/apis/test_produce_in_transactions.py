@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
 
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -12,7 +13,7 @@ from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.record import Record
 from tests.broker.scene import Scene, running
 
-from .transactions import Producer, add, begin, describe, end, init, partitions, until
+from .transactions import Producer, add, begin, describe, end, hold_markers, init, partitions, until
 
 VERIFIES, KNOWS_ABORTABLE, ADDS = 10, 11, 12
 NOT_ADDED = "Partition was not added to the transaction"
@@ -177,3 +178,18 @@ async def test_without_verification_old_clients_are_believed(autojump_clock) -> 
         producer = await begin(scene)
         assert await codes(scene, VERIFIES, batch(producer)) == [0]
         assert not (await describe(scene)).topics
+
+
+async def test_a_transaction_follows_while_the_markers_of_the_one_before_are_written(
+    autojump_clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running() as scene:
+        await scene.create("topic")
+        producer = await begin(scene)
+        assert await codes(scene, ADDS, batch(producer)) == [0]
+        let_go = hold_markers(scene, monkeypatch)
+        _, following = await end(scene, producer)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(let_go)
+            assert await codes(scene, ADDS, batch(following)) == [0]
+        assert scene.log("topic").last_stable_offset == 2

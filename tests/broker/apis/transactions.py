@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+import pytest
 import trio
+import trio.testing
 
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -163,6 +166,23 @@ async def write(
     )
     answered = await scene.produce_blob(topic, blob, partition, transactional_id=transactional_id)
     assert answered.error_code == 0, answered
+
+
+def hold_markers(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Awaitable[None]]:
+    """Holds back the markers of transactions until what it returns is called, and everybody waits for something."""
+    markers = scene.broker.coordinators.transactions._markers
+    write, released = markers.write, trio.Event()
+
+    async def when_released(*arguments: Any) -> bool:
+        await released.wait()
+        return await write(*arguments)
+
+    async def let_go() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        released.set()
+
+    monkeypatch.setattr(markers, "write", when_released)
+    return let_go
 
 
 async def allow_all_but(scene: Scene, *denied: Operation) -> None:

@@ -34,7 +34,7 @@ class Deviation(NamedTuple):
 _ALL = (
     Deviation(
         "APIs to come",
-        "ApiVersions lists what kwire has; groups, transactions, security and KRaft's own APIs are not among it.",
+        "ApiVersions lists what kwire has; share and streams groups, security and KRaft's own APIs are not among it.",
         r"ApiVersions v.* api_keys\.\d+$",
     ),
     Deviation(

@@ -9,7 +9,7 @@ from kwire.coordinator.groups.classic.group import ClassicGroup, ClassicState
 from kwire.coordinator.groups.classic.rebalancing import begin_session
 from kwire.coordinator.groups.offsets.offsets import CommittedOffset
 from kwire.coordinator.groups.offsets.records import offset_record
-from kwire.coordinator.runtime.outcome import Now, Outcome, Producer
+from kwire.coordinator.runtime.outcome import CoordinatorRecord, Now, Outcome, Producer
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.offset_commit import (
@@ -31,6 +31,8 @@ from kwire.storage.verification import VerificationGuard
 if TYPE_CHECKING:
     from kwire.coordinator.groups.group import CommitCheck, Group
     from kwire.coordinator.groups.machine import GroupMachine
+
+_Partition = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 
 _NO_GROUP_FROM = 9
 """From this version on a missing group is GROUP_ID_NOT_FOUND, before it was ILLEGAL_GENERATION."""
@@ -65,20 +67,22 @@ def commit(
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
     retention_ms = request.retention_time_ms
     expires_ms = None if retention_ms == -1 else now.wall_ms + retention_ms
-    longest = machine.config()["offset.metadata.max.bytes"]
-    topics, records = [], []
-    for topic in request.topics:
-        answers = []
-        for partition in topic.partitions:
-            code = _check_metadata(partition, longest)
-            answers.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
-            if not code:
-                if check is not None:
-                    check(topic.name, topic.topic_id, partition.partition_index)
-                offset = _offset(partition, now, expires_ms, topic.topic_id)
-                records.append(offset_record(request.group_id, (topic.name, partition.partition_index), offset))
-        topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
-    return Outcome(OffsetCommitResponse(topics=topics), records)
+    storing = _Storing(machine, request.group_id, now, expires_ms)
+    topics = [
+        OffsetCommitResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=[
+                OffsetCommitResponsePartition(
+                    partition_index=partition.partition_index,
+                    error_code=storing.store(topic.name, topic.topic_id, partition, check),
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    return Outcome(OffsetCommitResponse(topics=topics), storing.records)
 
 
 def commit_in_transaction(
@@ -104,19 +108,26 @@ def commit_in_transaction(
             raise
     elif request.generation_id >= 0:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
-    longest = machine.config()["offset.metadata.max.bytes"]
-    topics, records = [], []
-    for topic in request.topics:
-        answers = []
-        for partition in topic.partitions:
-            code = _check_metadata(partition, longest)
-            answers.append(TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
-            if not code:
-                offset = _offset(partition, now, None, uuids.ZERO)
-                records.append(offset_record(request.group_id, (topic.name, partition.partition_index), offset))
-        topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=answers))
-    producer = Producer(request.producer_id, request.producer_epoch)
-    return Outcome(TxnOffsetCommitResponse(topics=topics), records, producer=producer, verification=verification)
+    storing = _Storing(machine, request.group_id, now)
+    topics = [
+        TxnOffsetCommitResponseTopic(
+            name=topic.name,
+            partitions=[
+                TxnOffsetCommitResponsePartition(
+                    partition_index=partition.partition_index,
+                    error_code=storing.store(topic.name, uuids.ZERO, partition),
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    return Outcome(
+        TxnOffsetCommitResponse(topics=topics),
+        storing.records,
+        producer=Producer(request.producer_id, request.producer_epoch),
+        verification=verification,
+    )
 
 
 def _check_transactional(machine: GroupMachine, group: Group, caller: Caller, request: TxnOffsetCommitRequest) -> None:
@@ -129,35 +140,45 @@ def _check_transactional(machine: GroupMachine, group: Group, caller: Caller, re
     )
     if check is None:
         return
-    longest = machine.config()["offset.metadata.max.bytes"]
     for topic in request.topics:
         known = machine.image().topic(topic.name)
         if known is None:
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
         for partition in topic.partitions:
-            if not _check_metadata(partition, longest):
+            if not _too_large(machine, partition):
                 check(topic.name, known.id, partition.partition_index)
 
 
-def _check_metadata(
-    partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition, longest: int
-) -> ErrorCode:
+class _Storing:
+    """The records of one request, made as its partitions are answered."""
+
+    def __init__(self, machine: GroupMachine, group_id: str, now: Now, expires_ms: int | None = None) -> None:
+        self.records: list[CoordinatorRecord] = []
+        self._machine = machine
+        self._group_id = group_id
+        self._now = now
+        self._expires_ms = expires_ms
+
+    def store(self, topic: str, topic_id: bytes, partition: _Partition, check: CommitCheck | None = None) -> ErrorCode:
+        """Raises what `check` raises."""
+        if _too_large(self._machine, partition):
+            return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        if check is not None:
+            check(topic, topic_id, partition.partition_index)
+        offset = CommittedOffset(
+            partition.committed_offset,
+            partition.committed_leader_epoch,
+            partition.committed_metadata or "",
+            self._now.wall_ms,
+            self._expires_ms,
+            topic_id,
+        )
+        self.records.append(offset_record(self._group_id, (topic, partition.partition_index), offset))
+        return ErrorCode.NONE
+
+
+def _too_large(machine: GroupMachine, partition: _Partition) -> bool:
+    """Whether its metadata is longer than `offset.metadata.max.bytes`, which counts Java's characters."""
     metadata = partition.committed_metadata or ""
-    too_large = len(metadata) + sum(char > "\uffff" for char in metadata) > longest  # in Java's characters
-    return ErrorCode.OFFSET_METADATA_TOO_LARGE if too_large else ErrorCode.NONE
-
-
-def _offset(
-    partition: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition,
-    now: Now,
-    expires_ms: int | None,
-    topic_id: bytes,
-) -> CommittedOffset:
-    return CommittedOffset(
-        partition.committed_offset,
-        partition.committed_leader_epoch,
-        partition.committed_metadata or "",
-        now.wall_ms,
-        expires_ms,
-        topic_id,
-    )
+    longest: int = machine.config()["offset.metadata.max.bytes"]
+    return len(metadata) + sum(char > "\uffff" for char in metadata) > longest

@@ -77,7 +77,8 @@ class LogCleaner:
             checkpoint = log.log_dir.checkpoint(layout.CLEANER_OFFSETS).get(key)
             try:
                 found = await look(log, checkpoint, now_ms)
-            except KafkaError:  # its dir is offline, and tells so itself
+            except Exception as error:
+                self._failed(log, error)
                 continue
             if found.due and (dirtiest is None or found.ratio > dirtiest.ratio):
                 dirtiest = found
@@ -93,13 +94,10 @@ class LogCleaner:
             await self._note(log, done.end_offset)
         except CleaningAborted:
             logger.info("cleaning of %s given up, since the log was changed meanwhile", log.name)
-        except KafkaError:
-            pass  # its dir is offline, and tells so itself
         except Uncleanable as error:
             self._give_up(log, error)
         except Exception as error:
-            logger.exception("cleaning of %s failed", log.name)
-            self._give_up(log, error)
+            self._failed(log, error)
         else:
             logger.info(
                 "cleaned %s up to offset %d: %d bytes are left of %d",
@@ -122,6 +120,13 @@ class LogCleaner:
             config["log.cleaner.io.buffer.load.factor"],
             max(1, config["log.cleaner.io.buffer.size"] // threads // 2),
         )
+
+    def _failed(self, log: Log, error: Exception) -> None:
+        if log.deleted or not log.log_dir.online:
+            return  # a dir that is offline tells so itself
+        if not isinstance(error, KafkaError):
+            logger.error("the cleaner failed", exc_info=error)
+        self._give_up(log, error)
 
     def _give_up(self, log: Log, error: Exception) -> None:
         logger.error("%s can't be compacted, and is left alone until the broker restarts: %s", log.dir, error)

@@ -12,6 +12,7 @@ import trio
 from kwire.config.topic import LogConfig
 from kwire.storage import layout
 from kwire.storage.cleaning.cleanable import look
+from kwire.storage.cleaning.cleaned import CleanedFiles
 from kwire.storage.cleaning.log_cleaner import LogCleaner
 from kwire.storage.log import Log
 from kwire.storage.manager import LogManager
@@ -214,3 +215,25 @@ async def test_a_dir_that_fails_while_cleaning_is_offline(autojump_clock) -> Non
         await settle()
         assert not log.log_dir.online
         house.files.fault = None
+
+
+async def test_a_fault_of_the_cleaner_costs_one_log_its_cleaning(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, autojump_clock
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise ValueError("a fault")
+
+    house = House()
+    async with cleaning(house) as managed:
+        log = await filled(managed)
+        with monkeypatch.context() as patch, caplog.at_level(logging.ERROR, logger="kwire.storage.cleaning"):
+            patch.setattr(CleanedFiles, "complete", fail)
+            await settle()
+        assert caplog.messages == [
+            "the cleaner failed",
+            "/data/t-0 can't be compacted, and is left alone until the broker restarts: a fault",
+        ]
+        assert log.log_dir.online
+        other = await filled(managed, "other")
+        await settle()
+        assert (len(records(log)), len(records(other))) == (10, 1)

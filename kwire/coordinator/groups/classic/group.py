@@ -53,6 +53,10 @@ class ClassicGroup:
         """The member id of the leader."""
         self.members: dict[str, ClassicMember] = {}
         """By member id, in the order in which they came."""
+        self._supporters: Counter[str] = Counter()
+        """By protocol, how many of the members support it. Each join asks, and a group may have a thousand members."""
+        self.awaiting_joins = 0
+        """How many members' JoinGroup requests wait for the rebalance."""
         self.static_members: dict[str, str] = {}
         """Member ids by group.instance.id."""
         self.pending_members: set[str] = set()
@@ -172,8 +176,7 @@ class ClassicGroup:
         return protocol_type == self.protocol_type and bool(names & self._supported_by_all())
 
     def _supported_by_all(self) -> set[str]:
-        supporters = Counter(name for member in self.members.values() for name in {p.name for p in member.protocols})
-        return {name for name, count in supporters.items() if count == len(self.members)}
+        return {name for name, count in self._supporters.items() if count == len(self.members)}
 
     def selected_protocol(self) -> str:
         """The protocol most members like best among those that all support."""
@@ -182,11 +185,6 @@ class ClassicGroup:
         return votes.most_common(1)[0][0]
 
     # Members
-
-    @property
-    def awaiting_joins(self) -> int:
-        """How many members' JoinGroup requests wait for the rebalance."""
-        return sum(member.awaiting_join is not None for member in self.members.values())
 
     @property
     def all_joined(self) -> bool:
@@ -203,6 +201,7 @@ class ClassicGroup:
         if self.leader is None:
             self.leader = member.id
         self.members[member.id] = member
+        self._supporters += _named(member.protocols)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.id
         self.pending_members.discard(member.id)
@@ -210,12 +209,29 @@ class ClassicGroup:
     def remove(self, member_id: str) -> None:
         """Takes a member out, and whoever of the others joined first is the leader if it was."""
         member = self.members.pop(member_id)
+        self._supporters -= _named(member.protocols)
+        if member.awaiting_join is not None:
+            self.awaiting_joins -= 1
         if member.instance_id is not None:
             self.static_members.pop(member.instance_id, None)
         self.pending_members.discard(member_id)
         self.pending_syncs.discard(member_id)
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
+
+    def change(
+        self,
+        member: ClassicMember,
+        protocols: tuple[SupportedProtocol, ...],
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+    ) -> None:
+        """The member says this of itself from now on."""
+        self._supporters -= _named(member.protocols)
+        self._supporters += _named(protocols)
+        member.protocols = protocols
+        member.rebalance_timeout_ms = rebalance_timeout_ms
+        member.session_timeout_ms = session_timeout_ms
 
     def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
         """The same static member under a new id; whoever waits under the old one is fenced. In its place, and leads
@@ -319,12 +335,14 @@ class ClassicGroup:
     def _end_join(self, member: ClassicMember, response: JoinGroupResponse) -> None:
         waiting, member.awaiting_join = member.awaiting_join, None
         if waiting is not None:
+            self.awaiting_joins -= 1
             waiting.answer(response)
 
     def await_join(self, member: ClassicMember) -> Pending[JoinGroupResponse]:
         """The member's JoinGroup waits; one before it, whose client most likely has gone, waits no longer."""
         self.answer_join_with(member, ErrorCode.REBALANCE_IN_PROGRESS)
         member.awaiting_join = Pending()
+        self.awaiting_joins += 1
         return member.awaiting_join
 
     def answer_sync(self, member: ClassicMember) -> bool:
@@ -338,3 +356,8 @@ class ClassicGroup:
         waiting, member.awaiting_sync = member.awaiting_sync, None
         if waiting is not None:
             waiting.answer(KafkaError(code))
+
+
+def _named(protocols: Iterable[SupportedProtocol]) -> Counter[str]:
+    """Each name once, though a client may say it twice."""
+    return Counter({protocol.name for protocol in protocols})

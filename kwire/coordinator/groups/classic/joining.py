@@ -165,9 +165,7 @@ class _Joining:
         return _with_response(waiting, rebalance_or_complete(self.machine, group, self.now, "a member joined"))
 
     def _update(self, member: ClassicMember) -> None:
-        member.protocols = self.protocols
-        member.rebalance_timeout_ms = self.rebalance_timeout_ms
-        member.session_timeout_ms = self.session_timeout_ms
+        self.group.change(member, self.protocols, self.rebalance_timeout_ms, self.session_timeout_ms)
 
     def _replace_static(self, old_id: str, new_id: str) -> Joined:
         """A static member came back without the id it had: whoever has that id still is fenced from now on."""
@@ -181,8 +179,8 @@ class _Joining:
         if group.state is ClassicState.STABLE and group.selected_protocol() == group.protocol_name:
 
             def failed(error: KafkaError, now: Now) -> None:
-                member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before
                 if group.members.get(new_id) is member:
+                    group.change(member, *before)
                     end_session(machine, group, new_id)
                     group.replace_static(new_id, old_id)
                     begin_session(machine, group, member, now)

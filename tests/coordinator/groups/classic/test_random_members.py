@@ -147,6 +147,8 @@ class RandomMembers(RuleBasedStateMachine):
             assert (group.leader in group.members) if group.members else group.leader is None
             assert (group.state is ClassicState.EMPTY) <= (not group.members)
             assert not group.pending_members & group.members.keys()
+            waiting = [member for member in group.members.values() if member.awaiting_join is not None]
+            assert group.awaiting_joins == len(waiting)
             assert group.pending_syncs <= group.members.keys()
             assert group.static_members == {
                 member.instance_id: member.id for member in group.members.values() if member.instance_id is not None

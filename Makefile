@@ -12,13 +12,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench spark jars kcat format clean
+.PHONY: help run test lint bench crash spark jars kcat format clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
 # make lint   checks style (ruff), types (mypy) and the direction of imports (import-linter)
 # make bench  measures kwire beside Apache Kafka; BENCH="--pairs 5 --only fresh" passes options on
+# make crash  kills a transactional pipeline and its broker, hundreds of times; CRASH="--rounds 20 --seed 7" passes options on
 # make spark  resolves the jars of Spark's Kafka connector ahead of time
 # make format rewrites the sources in the one style
 # make clean  removes the environment and what tools left; ./kwire-data stays
@@ -38,6 +39,9 @@ lint: $(VENV)/.lint
 # A broker that may not keep its bytecode would compile itself at every start.
 bench: $(VENV)/.test jars
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m benchmarks $(BENCH)
+
+crash: $(VENV)/.test
+	$(BIN)/python -m compat_tests.exactly_once $(CRASH)
 
 spark: $(VENV)/.test
 	$(BIN)/python -m jvm spark

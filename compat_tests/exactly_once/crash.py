@@ -70,7 +70,7 @@ class Round:
             workers.kill(self._random.randrange(WORKERS))
         if victim != "worker":
             self._broker.kill()
-            self._broker.start()
+            self._broker.start(ROUND_TIMEOUT)
 
     def _write(self) -> dict[bytes, list[bytes]]:
         producer = Producer({"bootstrap.servers": self._broker.bootstrap, "enable.idempotence": True})

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from compat_tests.oracle.both import Both
-from compat_tests.oracle.groups import Client, commit_request, settle_groups, subscription
+from compat_tests.oracle.consumer_groups import Member, described, eventually, known_topic
+from compat_tests.oracle.groups import Client, commit_request, settle_groups
 from compat_tests.oracle.sides import Side
-from kwire.protocol.consumer_protocol.assignment import ConsumerProtocolAssignment, TopicPartition
 from kwire.protocol.coordinator_records.record_types import GROUP_RECORD_TYPES
 from kwire.protocol.coordinator_records.serde import decode_record
-from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kwire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -28,80 +27,10 @@ from kwire.protocol.messages.offset_fetch import (
 )
 from kwire.protocol.records.header import iter_batches
 from kwire.protocol.records.record import iter_records
-from kwire.protocol.version_prefixed import encode_version_prefixed
 
 pytestmark = pytest.mark.xdist_group("oracle")
 
 INTERNAL = "__consumer_offsets"
-
-
-class Member:
-    """A client of the consumer protocol; what it asks goes into the side's transcript."""
-
-    def __init__(self, side: Side, group: str, name: str, topic: str, **fields: Any) -> None:
-        self.side = side
-        self.group = group
-        self.id = name
-        self.topic = topic
-        self.fields = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": [topic], **fields}
-        self.instance = {key: value for key, value in fields.items() if key == "instance_id"}
-        self.epoch = 0
-        self.has: list[int] = []
-
-    def join(self, version: int = 1, **fields: Any) -> Any:
-        return self._take(
-            self.ask("joins", version, **{"member_epoch": 0, "topic_partitions": [], **self.fields, **fields})
-        )
-
-    def beat(self, note: str = "", version: int = 1, **fields: Any) -> Any:
-        """Says what it has, having let go of what it was told to."""
-        owned = [TopicPartitions(topic_id=self.side.id_of(self.topic), partitions=self.has)] if self.has else []
-        return self._take(self.ask(note, version, **{"topic_partitions": owned, **self.instance, **fields}))
-
-    def leave(self, epoch: int = -1, version: int = 1) -> Any:
-        return self.ask("leaves", version, member_epoch=epoch, **self.instance)
-
-    def ask(self, note: str, version: int = 1, **fields: Any) -> Any:
-        request = ConsumerGroupHeartbeatRequest(
-            **{"group_id": self.group, "member_id": self.id, "member_epoch": self.epoch, **fields}
-        )
-        return self.side.ask(request, version, note=f"{self.id} {note}".rstrip())
-
-    def _take(self, answer: Any) -> Any:
-        if not answer.error_code:
-            self.epoch = answer.member_epoch
-            if answer.assignment is not None:
-                self.has = [index for topic in answer.assignment.topic_partitions for index in topic.partitions]
-        return answer
-
-
-def known_topic(side: Side, partitions: int) -> str:
-    """A topic that the group coordinator knows of, which in Apache Kafka takes a moment longer than elsewhere."""
-    topic, group = side.topic("topic", partitions), side.name("probe")
-    request = ConsumerGroupHeartbeatRequest(
-        group_id=group,
-        member_id="probe",
-        rebalance_timeout_ms=1000,
-        subscribed_topic_names=[topic],
-        topic_partitions=[],
-    )
-    side.call(request, until=lambda answer: answer.assignment is not None and answer.assignment.topic_partitions)
-    side.call(ConsumerGroupHeartbeatRequest(group_id=group, member_id="probe", member_epoch=-1))
-    side.call(DeleteGroupsRequest(groups_names=[group]))
-    return topic
-
-
-def assignment(topic: str, *partitions: int) -> bytes:
-    """What a leader hands in for a member."""
-    topics = [TopicPartition(topic=topic, partitions=list(partitions))]
-    return encode_version_prefixed(ConsumerProtocolAssignment(assigned_partitions=topics), 1)
-
-
-def described(side: Side, group: str, note: str = "") -> None:
-    for version in range(2):
-        side.ask(
-            ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=True), version, note=note
-        )
 
 
 def test_members_come_share_and_go(both: Both) -> None:
@@ -217,15 +146,6 @@ def test_regular_expressions(both: Both) -> None:
 
     # kwire resolves it before the next heartbeat can come; Apache Kafka needs to be asked until it has.
     both.agree(lambda side: eventually(side, scenario))
-
-
-def eventually(side: Side, scenario: Any) -> None:
-    """kwire's answer may come a moment before it has resolved an expression, too."""
-    before, side._eventual = side._eventual, True
-    try:
-        scenario(side)
-    finally:
-        side._eventual = before
 
 
 def test_epochs(both: Both) -> None:
@@ -382,93 +302,6 @@ def test_what_admins_see(both: Both) -> None:
         described(side, classic.group, "a classic group")
         one.beat("of a classic group", group_id=classic.group, member_epoch=1)
         Member(side, classic.group, "one", topic).leave()
-
-    both.agree(scenario)
-
-
-def test_a_group_changes_over_and_back(both: Both) -> None:
-    def scenario(side: Side) -> None:
-        settle_groups(side)
-        topic, group = known_topic(side, 2), side.name("group")
-        old = Client(side, group, "old")
-        metadata = subscription(topic)
-        old.join(metadata=metadata)
-        old.sync({old: assignment(topic, 0, 1)})
-        new = Member(side, group, "new", topic)
-        new.join()
-        answer = old.heartbeat()
-        assert answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS
-        old.sync({})
-        old.join(metadata=metadata)
-        old.sync({})
-        new.beat("shares")
-        old.heartbeat()
-        new.beat("has let go")
-        old.heartbeat()
-        old.join(metadata=metadata)
-        old.sync({})
-        old.sync({}, protocol_name="roundrobin")
-        old.sync({}, protocol_type="connect")
-        old.sync({}, generation_id=100)
-        old.heartbeat(note="in another generation", generation_id=100)
-        old.heartbeat(note="of a new member", member_id="new")
-        old.heartbeat(note="of nobody", member_id="nobody")
-        old.commit(topic, 5)
-        old.commit(topic, 5, note="later", generation_id_or_member_epoch=100)
-        members = side.call(ConsumerGroupDescribeRequest(group_ids=[group])).groups[0].members
-        side.record("kinds of members", sorted(member.member_type for member in members))
-        new.leave()
-        old.heartbeat(note="of a classic group again")
-        old.join(metadata=metadata)
-        old.sync({old: b"mine"})
-        old.heartbeat()
-        side.ask(DescribeGroupsRequest(groups=[group]))
-        old.leave()
-        new.join()
-        new.leave()
-        last = Client(side, group, "last")
-        last.join(metadata=metadata)
-        side.ask(DescribeGroupsRequest(groups=[group]), note="a classic group once more")
-
-    both.agree(scenario)
-
-
-def test_who_waits_for_a_partition_when_a_group_changes_back(both: Both) -> None:
-    def scenario(side: Side) -> None:
-        settle_groups(side)
-        topic, group = known_topic(side, 2), side.name("group")
-        new = Member(side, group, "new", topic, instance_id="static")
-        new.join()
-        waiting = Client(side, group, "waiting")
-        waiting.join(metadata=subscription(topic))
-        waiting.sync({})
-        waiting.heartbeat()
-        Client(side, group, "old", instance_id="static").start_join(metadata=subscription(topic))
-        side.call(DescribeGroupsRequest(groups=[group]), 6, until=lambda answer: not answer.groups[0].error_code)
-        waiting.heartbeat(note="when the group is a classic one")
-
-    both.agree(lambda side: eventually(side, scenario), "groups that change over")
-
-
-def test_who_may_change_over(both: Both) -> None:
-    def scenario(side: Side) -> None:
-        settle_groups(side)
-        topic = known_topic(side, 2)
-        for name, metadata, assignment in (("malformed", b"\0", b""), ("odd", subscription(topic), b"odd")):
-            old = Client(side, side.name(name), "old")
-            old.join(metadata=metadata)
-            old.sync({old: assignment})
-            Member(side, old.group, "new", topic).join()
-        connect = Client(side, side.name("connect"), "worker")
-        connect.join(protocol_type="connect")
-        connect.sync({connect: b""}, protocol_type="connect")
-        Member(side, connect.group, "new", topic).join()
-        group = side.name("group")
-        Member(side, group, "new", topic).join()
-        for protocol_type in ("connect", ""):
-            client = Client(side, group, f"of {protocol_type}")
-            client.ask(client.join_request(member_id="x", protocol_type=protocol_type, metadata=subscription(topic)))
-        client.ask(client.join_request(protocols=(), metadata=subscription(topic)), note="without protocols")
 
     both.agree(scenario)
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
 
 from kwire.coordinator.groups import requests
 from kwire.coordinator.groups.classic.group import ClassicGroup
 from kwire.coordinator.runtime.outcome import Pending
-from kwire.protocol.consumer_protocol.assignment import ConsumerProtocolAssignment, TopicPartition
-from kwire.protocol.consumer_protocol.serde import decode
-from kwire.protocol.consumer_protocol.subscription import ConsumerProtocolSubscription
-from kwire.protocol.consumer_protocol.subscription import TopicPartition as OwnedPartition
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kwire.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from kwire.protocol.version_prefixed import encode_version_prefixed
-from tests.coordinator.groups.classic.members import Member as Classic
+from tests.coordinator.groups.consumer.changing import Reader, assignment, classic_group, subscription, told
 from tests.coordinator.groups.consumer.support import (
     GROUP,
     Member,
@@ -31,64 +23,6 @@ from tests.coordinator.groups.consumer.support import (
 from tests.coordinator.groups.desk import Desk, client
 
 T = topic_id("t")
-
-
-def subscription(*topics: str, owned: Iterable[int] = ()) -> bytes:
-    owns = [OwnedPartition(topic="t", partitions=sorted(owned))]
-    return encode_version_prefixed(ConsumerProtocolSubscription(topics=list(topics), owned_partitions=owns), 1)
-
-
-def assignment(*partitions: int, user_data: bytes | None = None) -> bytes:
-    topics = [TopicPartition(topic="t", partitions=list(partitions))]
-    return encode_version_prefixed(ConsumerProtocolAssignment(assigned_partitions=topics, user_data=user_data), 1)
-
-
-def told(data: bytes) -> set[int]:
-    """The partitions of an assignment."""
-    topics = decode(ConsumerProtocolAssignment, data).assigned_partitions
-    return {index for topic in topics for index in topic.partitions}
-
-
-class Reader(Classic):
-    """A consumer of the classic protocol that reads t, and lets go of what it is told to when it joins again."""
-
-    has: frozenset[int] = frozenset()
-
-    def rejoin(self) -> None:
-        self.join(subscription("t", owned=self.has))
-        self.take()
-
-    def take(self) -> None:
-        answer = self.sync()
-        assert answer is not None
-        self.has = frozenset(told(bytes(answer.assignment)))
-
-    def go_on(self) -> None:
-        """A heartbeat, and what follows from it."""
-        if self.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS:
-            self.rejoin()
-
-
-def classic_group(at: Desk, *members: Reader, partitions: int = 4) -> None:
-    """A stable group of these, the partitions shared in turn."""
-    first, *others = members
-    first.join(subscription("t"))
-    at.settle()
-    assert first.joined() is not None
-    for member in others:
-        member.join(subscription("t"))
-    if others:
-        first.join(subscription("t"))
-    shares = {member.id: assignment(*range(place, partitions, len(members))) for place, member in enumerate(members)}
-    for member in others:
-        assert member.joined() is not None
-        member.sync()
-    answer = first.sync(shares)
-    assert answer is not None
-    for member in members:
-        if member is not first:
-            assert member.synced() is not None
-        member.has = frozenset(told(shares[member.id]))
 
 
 def test_a_classic_group_becomes_a_consumer_group_and_nothing_stops() -> None:
@@ -235,100 +169,6 @@ def test_a_classic_member_joins_a_consumer_group() -> None:
     assert one.leave() is ErrorCode.NONE
     settle(new)
     assert new.has("t") == {0, 1, 2, 3}
-
-
-class TestRefusals:
-    def test_what_a_classic_member_of_a_consumer_group_must_know(self) -> None:
-        at = desk({"t": 1})
-        new = Member(at, "new")
-        new.join()
-        one = Reader(at)
-        one.join(subscription("t"))
-        one.generation += 1
-        for ask in (one.heartbeat, one.sync):
-            with pytest.raises(KafkaError) as raised:
-                ask()
-            assert raised.value.code is ErrorCode.ILLEGAL_GENERATION
-        one.id = "new"
-        for ask in (one.heartbeat, one.sync):
-            with pytest.raises(KafkaError) as raised:
-                ask()
-            assert raised.value.code is ErrorCode.UNKNOWN_MEMBER_ID
-
-    def test_a_sync_in_the_old_epoch_joins_again(self) -> None:
-        at = desk({"t": 1})
-        Member(at, "new").join()
-        one = Reader(at)
-        one.join(subscription("t"))
-        Member(at, "other").join()
-        with pytest.raises(KafkaError) as raised:
-            one.sync()
-        assert raised.value.code is ErrorCode.REBALANCE_IN_PROGRESS
-
-    @pytest.mark.parametrize("protocol_type", ["consumer", "connect"])
-    def test_protocols_must_go_together(self, protocol_type: str) -> None:
-        at = desk({"t": 1})
-        Member(at, "new").join()
-        Reader(at, protocols=("range", "roundrobin")).join(subscription("t"))
-        request = JoinGroupRequest(
-            group_id=GROUP,
-            session_timeout_ms=10_000,
-            protocol_type=protocol_type,
-            protocols=[JoinGroupRequestProtocol(name="sticky", metadata=subscription("t"))],
-        )
-        with pytest.raises(KafkaError) as raised:
-            at.run(lambda machine, now: requests.join(machine, client(), request, now))
-        assert raised.value.code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-
-    @pytest.mark.parametrize(
-        ("policy", "reason"),
-        [("downgrade", "online upgrade is disabled"), ("disabled", "online upgrade is disabled")],
-    )
-    def test_upgrades_may_be_off(self, policy: str, reason: str) -> None:
-        at = desk({"t": 2}, **{"group.consumer.migration.policy": policy})
-        classic_group(at, Reader(at), partitions=2)
-        with pytest.raises(KafkaError, match=f"Cannot upgrade classic group group to consumer group because {reason}"):
-            Member(at, "new").join()
-
-    def test_downgrades_may_be_off(self) -> None:
-        at = desk({"t": 2}, **{"group.consumer.migration.policy": "upgrade"})
-        one = Reader(at)
-        classic_group(at, one, partitions=2)
-        new = Member(at, "new")
-        new.join()
-        new.leave()
-        assert set(group_of(at).members) == {one.id}
-
-    def test_no_classic_member_joins_where_nothing_may_change_over(self) -> None:
-        at = desk({"t": 2}, **{"group.consumer.migration.policy": "disabled"})
-        Member(at, "new").join()
-        with pytest.raises(KafkaError) as raised:
-            Reader(at).join(subscription("t"))
-        assert raised.value.code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-
-    def test_a_group_too_large(self) -> None:
-        at = desk({"t": 2}, **{"group.consumer.max.size": "1"})
-        classic_group(at, Reader(at), Reader(at), partitions=2)
-        with pytest.raises(KafkaError, match="the group size exceeds the consumer group maximum size"):
-            Member(at, "new").join()
-
-    def test_a_subscription_that_cannot_be_read(self) -> None:
-        at = desk({"t": 2})
-        one = Reader(at)
-        one.join(b"\0")
-        at.settle()
-        with pytest.raises(KafkaError, match="the embedded consumer protocol is malformed"):
-            Member(at, "new").join()
-
-    def test_an_assignor_with_data_of_its_own(self) -> None:
-        at = desk({"t": 2})
-        one = Reader(at)
-        one.join(subscription("t"))
-        at.settle()
-        assert one.joined() is not None
-        one.sync({one.id: assignment(0, 1, user_data=b"mine")})
-        with pytest.raises(KafkaError, match="an unsupported custom assignor is in use"):
-            Member(at, "new").join()
 
 
 def test_an_admin_removes_members_of_either_protocol() -> None:

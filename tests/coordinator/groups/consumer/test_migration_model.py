@@ -14,8 +14,8 @@ from kwire.coordinator.groups.consumer.group import ConsumerGroup
 from kwire.coordinator.runtime.outcome import Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.groups.classic.members import Member as Classic
+from tests.coordinator.groups.consumer.changing import assignment, subscription, told
 from tests.coordinator.groups.consumer.support import GROUP, Member, desk, topic_id
-from tests.coordinator.groups.consumer.test_migration import assignment, subscription, told
 from tests.coordinator.groups.desk import Desk
 
 PARTITIONS = 5

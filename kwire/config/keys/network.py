@@ -73,7 +73,7 @@ KEYS = (
         "Requests Apache Kafka queues between its threads; kwire has no such queue."),
     ConfigKey("queued.max.request.bytes", LONG, -1, SUPPORTED, MEDIUM, READ_ONLY, None,
         "Bytes of requests that all connections together may hold while they arrive; -1: no bound."),
-    ConfigKey("request.timeout.ms", INT, 30000, SUPPORTED, HIGH, READ_ONLY, None,
+    ConfigKey("request.timeout.ms", INT, 30000, SUPPORTED, HIGH, READ_ONLY, at_least(0),
         "How long the broker waits for another broker's answer."),
     ConfigKey("fetch.max.bytes", INT, 57671680, SUPPORTED, MEDIUM, READ_ONLY, at_least(1024),
         "Most bytes one fetch response carries, beyond its first batch."),

@@ -40,7 +40,7 @@ lint: $(VENV)/.lint
 bench: $(VENV)/.test jars
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m benchmarks $(BENCH)
 
-crash: $(VENV)/.test
+crash: $(VENV)/.test jars
 	$(BIN)/python -m compat_tests.exactly_once $(CRASH)
 
 spark: $(VENV)/.test

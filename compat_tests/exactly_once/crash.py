@@ -13,12 +13,18 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, Topic
 
 from compat_tests.driver import TIMEOUT
 from compat_tests.exactly_once.worker import RECONNECT
-from compat_tests.exactly_once.workers import Workers
+from compat_tests.exactly_once.workers import WorkerProgram, Workers
 from compat_tests.reading import everything
 from kwire.testing.process import BrokerProcess
 from kwire.testing.topics import create_topic
 
-BROKER_SETTINGS = {"group.min.session.timeout.ms": 100}
+BROKER_SETTINGS = {
+    "group.min.session.timeout.ms": 100,
+    "group.consumer.min.session.timeout.ms": 100,
+    "group.consumer.session.timeout.ms": 2000,
+    "group.consumer.min.heartbeat.interval.ms": 100,
+    "group.consumer.heartbeat.interval.ms": 300,
+}
 """A killed worker shall not stay in the group for long."""
 RECORDS, KEYS = 800, 40
 PARTITIONS_FROM, PARTITIONS_TO = 4, 3
@@ -35,13 +41,18 @@ class Lost(AssertionError):
 
 
 class Round:
-    """The same seed kills the same victims after the same numbers of records."""
+    """The same seed kills the same victims after the same numbers of records.
 
-    def __init__(self, broker: BrokerProcess, seed: int, folder: Path) -> None:
+    `folder` keeps what the workers complain about.
+    """
+
+    def __init__(self, broker: BrokerProcess, seed: int, worker: WorkerProgram, folder: Path) -> None:
         self._broker = broker
+        self._worker = worker
         self._random = random.Random(seed)
-        self._group, self._source, self._target = f"copy-{seed}", f"from-{seed}", f"to-{seed}"
-        self._log = folder / f"workers-{seed}.log"
+        name = f"{worker.client}-{seed}"
+        self._group, self._source, self._target = f"copy-{name}", f"from-{name}", f"to-{name}"
+        self._log = folder / f"workers-{name}.log"
         self._deadline = time.monotonic() + ROUND_TIMEOUT
 
     def run(self) -> None:
@@ -50,8 +61,8 @@ class Round:
         create_topic(self._broker.bootstrap, self._target, PARTITIONS_TO, {})
         sent = self._write()
         self._begin_at_zero()
-        arguments = [self._broker.bootstrap, self._group, self._source, self._target]
-        with Workers(WORKERS, arguments, self._log) as workers, closing(self._reader()) as reader:
+        command = [*self._worker.command, self._broker.bootstrap, self._group, self._source, self._target]
+        with Workers(WORKERS, command, self._group, self._log) as workers, closing(self._reader()) as reader:
             arrived = 0
             for moment in [*sorted(self._random.randrange(RECORDS) for _ in range(CRASHES)), RECORDS]:
                 while arrived < moment:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from jvm import apache_kafka, maven
+from jvm import apache_kafka, programs
 from kwire.testing.process import BrokerProcess
 
 pytestmark = pytest.mark.xdist_group("java")
@@ -27,12 +27,8 @@ TIMEOUT = 240
 @pytest.fixture(scope="module")
 def outcomes(kwire_broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str | None]:
     """What went wrong in each case: a stack trace, or None."""
-    classes = tmp_path_factory.mktemp("classes")
-    compiler = [maven.java_program("javac"), "-proc:none", "-d", str(classes), "-cp", apache_kafka.class_path()]
-    subprocess.run([*compiler, *map(str, SOURCES)], check=True)
-    java = [maven.java_program("java"), "-Xmx1g", *apache_kafka.SHORT_LIVED, *apache_kafka.QUIET]
-    java.append(maven.scratch_option(tmp_path_factory.mktemp("scratch")))
-    command = [*java, "-cp", f"{classes}:{apache_kafka.class_path()}", "Main", kwire_broker.bootstrap]
+    program = programs.command(SOURCES, apache_kafka.class_path(), tmp_path_factory.mktemp("java"))
+    command = [*program, "Main", kwire_broker.bootstrap]
     try:
         printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=TIMEOUT).stdout
     except subprocess.TimeoutExpired as expired:

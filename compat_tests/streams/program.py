@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from jvm import apache_kafka, kafka_streams, maven
+from jvm import kafka_streams, programs
 
 SOURCE = Path(__file__).with_name("WordCounts.java")
 TIMEOUT = 120.0
@@ -25,21 +25,15 @@ class Program:
         """The folder of the local stores."""
         self._output = folder / "output"
         self._errors = folder / "errors"
-        self._scratch = folder
-        self._classes = folder / "classes"
         self._applications = list(applications)
-        self._arguments = [bootstrap, lines, str(self.state), *self._applications]
+        command = programs.command([SOURCE], kafka_streams.class_path(), folder)
+        self._command = [*command, "WordCounts", bootstrap, lines, str(self.state), *self._applications]
         self._process: subprocess.Popen[bytes] | None = None
-        compiler = [maven.java_program("javac"), "-proc:none", "-d", str(self._classes)]
-        subprocess.run([*compiler, "-cp", kafka_streams.class_path(), str(SOURCE)], check=True)
 
     def start(self) -> None:
         """Starts the program and waits until its applications run."""
-        java = [maven.java_program("java"), "-Xmx1g", *apache_kafka.SHORT_LIVED, *apache_kafka.QUIET]
-        java += [maven.scratch_option(self._scratch), "-cp", f"{self._classes}:{kafka_streams.class_path()}"]
-        command = [*java, "WordCounts", *self._arguments]
         with self._output.open("wb") as output, self._errors.open("ab") as errors:
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=errors)
+            self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=output, stderr=errors)
         for application in self._applications:
             name = application.partition("=")[0]
             self.until(lambda name=name: _holds(f"{name} RUNNING\n" in self.printed(), f"{name} does not run"))

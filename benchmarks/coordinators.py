@@ -1,7 +1,8 @@
 """Groups and transactions: rebalances, commits, transactions, an exactly-once copy, and what groups cost the others.
 
 Rebalances are driven by kwire's own client, which speaks the protocol and nothing else: a stock consumer notices a
-rebalance by its next heartbeat, so that its heartbeat interval would be all that is measured. The rest is librdkafka.
+rebalance by its next heartbeat, so that its heartbeat interval would be all that is measured. The rest is librdkafka,
+and Java's producer.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import trio
@@ -18,6 +21,7 @@ import trio
 from benchmarks.loads import create_topic
 from benchmarks.process import cpu_seconds
 from benchmarks.steps import Figures, StartBroker, Step
+from jvm import apache_kafka, programs
 from kwire.client.connection import Connection
 from kwire.ports.tcp import TcpTransport
 from kwire.protocol.errors import ErrorCode
@@ -36,6 +40,7 @@ _HEARTBEAT_S = 0.2
 _GIVE_UP_S = 120.0
 _WARM_UP = 1000
 """Operations before those that count."""
+_TRANSACTIONS = Path(__file__).with_name("Transactions.java")
 _SUBSCRIPTION = bytes(100)
 _ASSIGNMENT = bytes(100)
 
@@ -245,6 +250,28 @@ def transactions(records: int, seconds: float = 3.0) -> Measure:
     return measure
 
 
+def java_transactions(records: int, seconds: float = 3.0) -> Measure:
+    """The same with the Java client, whose transactions are those of transaction version 2."""
+
+    def measure(broker: Any) -> Figures:
+        create_topic(broker.bootstrap, "transactions", 1)
+        with tempfile.TemporaryDirectory() as folder:
+            program = programs.command([_TRANSACTIONS], apache_kafka.class_path(), Path(folder))
+            command = [*program, _TRANSACTIONS.stem, broker.bootstrap, "transactions", str(records), str(seconds)]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+                assert process.stdout is not None
+                process.stdout.readline()  # it is warm
+                before = cpu_seconds(broker.pid)
+                printed, _ = process.communicate("go\n", timeout=_GIVE_UP_S)
+                spent = cpu_seconds(broker.pid) - before
+        if process.returncode:
+            raise RuntimeError(f"{_TRANSACTIONS.name} ended with {process.returncode}")
+        rate, count = printed.split()
+        return {"transactions/s": float(rate), "CPU ms per transaction": spent * 1000 / int(count)}
+
+    return measure
+
+
 def exactly_once_copy(count: int = 300) -> Measure:
     """From the producing of a record to its arrival at a read_committed consumer, copied in a transaction between."""
 
@@ -306,6 +333,8 @@ def steps() -> list[Step]:
         "commits": commits(),
         "transactions of 1 record": transactions(1),
         "transactions of 100 records": transactions(100),
+        "transactions of 1 record, Java": java_transactions(1),
+        "transactions of 100 records, Java": java_transactions(100),
         "exactly-once copy": exactly_once_copy(),
         "others, while 1 group of 1,000 members forms": stall(1, 1000),
         "others, while 1,000 groups of 1 member form": stall(1000, 1),

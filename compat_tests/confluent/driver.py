@@ -133,6 +133,12 @@ class ConfluentDriver(Driver):
             (found,) = consumer.offsets_for_times([TopicPartition(topic, partition, timestamp)], TIMEOUT)
         return None if found.offset < 0 else found.offset
 
+    def committed(self, group: str, topic: str, partitions: int = 1) -> list[int | None]:
+        """The offset that a group has committed in each of so many partitions; None where it has none."""
+        places = [TopicPartition(topic, number) for number in range(partitions)]
+        with closing(self._consumer(**{"group.id": group})) as consumer, refusals():
+            return [place.offset if place.offset >= 0 else None for place in consumer.committed(places, TIMEOUT)]
+
     def _consumer(self, **options: Any) -> Consumer:
         # librdkafka wants a group's name even where no group is used.
         base = {"bootstrap.servers": self.bootstrap, "group.id": "unused", "enable.auto.commit": False}

@@ -1,4 +1,7 @@
-"""librdkafka in groups of the consumer protocol (`group.protocol=consumer`, KIP-848)."""
+"""librdkafka in groups of the consumer protocol (`group.protocol=consumer`, KIP-848): what the classic one has not.
+
+What both have is in `compat_tests/groups`.
+"""
 
 from __future__ import annotations
 
@@ -8,32 +11,31 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType, KafkaError
 from confluent_kafka.admin import AdminClient, NewPartitions
 
+from compat_tests.confluent.driver import ConfluentAdmin
+from compat_tests.groups.consumer import LONG_SESSION_MS, broker_settings
 from kwire.testing.factories import TopicFactory
+from kwire.testing.process import BrokerProcess
 
 PATIENCE = 60.0
 """Seconds for a group to settle."""
-QUICK = {"group.consumer.min.heartbeat.interval.ms": 100, "group.consumer.heartbeat.interval.ms": 100}
-"""Members hear of a new assignment with their next heartbeat."""
 
 
 @pytest.fixture(scope="module")
 def broker(against: Any) -> Iterator[Any]:
     """A kwire whose members heartbeat often, or the broker that `--against` names, with which this takes longer."""
-    from kwire.testing.process import BrokerProcess
-
     if against:
         yield against
         return
-    with BrokerProcess(QUICK) as running:
+    with BrokerProcess(broker_settings(LONG_SESSION_MS)) as running:
         yield running
 
 
 @pytest.fixture
 def topics(broker: Any, request: pytest.FixtureRequest) -> TopicFactory:
-    return TopicFactory(broker, prefix=request.node.name.replace("[", "-").replace("]", ""))
+    return TopicFactory(broker, prefix=request.node.name)
 
 
 @contextmanager
@@ -54,36 +56,19 @@ def members(bootstrap: str, group: str, *configs: dict[str, object]) -> Iterator
             consumer.close()
 
 
-def poll_until(consumers: Sequence[Consumer], holds: Callable[[], bool]) -> list[bytes]:
-    """Polls all in turn until the condition holds; the values received meanwhile."""
-    values = []
+def poll_until(consumers: Sequence[Consumer], holds: Callable[[], bool]) -> None:
+    """Polls all in turn until the condition holds."""
     deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline, [consumer.assignment() for consumer in consumers]
         for consumer in consumers:
             message = consumer.poll(0.05)
-            if message is None:
-                continue
-            error = message.error()
-            if error is None:
-                values.append(message.value())
-            else:
-                assert error.code() in (KafkaError._PARTITION_EOF, KafkaError.UNKNOWN_TOPIC_OR_PART), error
-    return values
+            error = None if message is None else message.error()
+            assert error is None or error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART, error
 
 
 def shares(consumers: Sequence[Consumer]) -> list[set[int]]:
     return [{partition.partition for partition in consumer.assignment()} for consumer in consumers]
-
-
-def produce(bootstrap: str, topic: str, partitions: int, each: int = 1) -> list[bytes]:
-    """Records spread over the partitions; their values."""
-    producer = Producer({"bootstrap.servers": bootstrap})
-    values = [b"%s-%d" % (topic.encode(), number) for number in range(partitions * each)]
-    for number, value in enumerate(values):
-        producer.produce(topic, value, partition=number % partitions)
-    assert producer.flush(PATIENCE) == 0
-    return values
 
 
 @pytest.mark.parametrize("assignor", ["uniform", "range"])
@@ -98,39 +83,28 @@ def test_members_share_and_take_over(broker: Any, topics: TopicFactory, assignor
         three.subscribe([topic])
         poll_until(consumers, lambda: sorted(map(len, shares(consumers))) == [2, 2, 2])
         assert set.union(*shares(consumers)) == set(range(6))
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        assert admin.describe_consumer_groups([topic])[topic].result(PATIENCE).partition_assignor == assignor
         three.close()
         poll_until([one, two], lambda: sorted(map(len, shares([one, two]))) == [3, 3])
 
 
-def test_a_member_goes_on_where_the_last_one_stopped(broker: Any, topics: TopicFactory) -> None:
-    topic = topics(partitions=2)
-    first = produce(broker.bootstrap, topic, 2, each=3)
-    received: list[bytes] = []
-    with members(broker.bootstrap, topic, {}) as (consumer,):
-        consumer.subscribe([topic])
-        while len(received) < len(first):
-            messages = consumer.consume(1, PATIENCE)
-            assert messages
-            received += [message.value() for message in messages]
-        consumer.commit(asynchronous=False)
-    assert sorted(received) == sorted(first)
-    second = produce(broker.bootstrap, topic, 2)
-    with members(broker.bootstrap, topic, {}) as (consumer,):
-        consumer.subscribe([topic])
-        messages = []
-        while len(messages) < len(second):
-            more = consumer.consume(1, PATIENCE)
-            assert more
-            messages += more
-        assert messages[0].offset() == 3
-        assert [position.offset for position in consumer.committed([TopicPartition(topic, 0)], PATIENCE)] == [3]
-
-
 def test_topics_by_regular_expression(broker: Any, topics: TopicFactory) -> None:
-    topic = topics(partitions=1)
-    with members(broker.bootstrap, topic, {}) as (consumer,):
-        consumer.subscribe([f"^{topic}.*"])
-        poll_until([consumer], lambda: len(consumer.assignment()) == 1)
+    """Those that match, when they come and go, and no others."""
+    one, other, later = topics(), topics(), topics.name()
+    with members(broker.bootstrap, one, {}) as (consumer,):
+
+        def topics_are(*names: str) -> Callable[[], bool]:
+            return lambda: {partition.topic for partition in consumer.assignment()} == set(names)
+
+        consumer.subscribe([f"^({one}|{later})$"])
+        poll_until([consumer], topics_are(one))
+        admin = ConfluentAdmin(broker.bootstrap)
+        admin.create_topic(later)
+        poll_until([consumer], topics_are(one, later))
+        admin.delete_topic(one)
+        poll_until([consumer], topics_are(later))
+        assert other in admin.topic_names()
 
 
 def test_more_partitions_are_noticed(broker: Any, topics: TopicFactory) -> None:
@@ -141,21 +115,6 @@ def test_more_partitions_are_noticed(broker: Any, topics: TopicFactory) -> None:
         poll_until([consumer], lambda: shares([consumer]) == [{0}])
         admin.create_partitions([NewPartitions(topic, 3)])[topic].result(PATIENCE)
         poll_until([consumer], lambda: shares([consumer]) == [{0, 1, 2}])
-
-
-def test_a_static_member_comes_back_to_its_partitions(broker: Any, topics: TopicFactory) -> None:
-    topic = topics(partitions=4)
-    names = [{"group.instance.id": name} for name in ("a", "b")]
-    with members(broker.bootstrap, topic, *names) as (one, two):
-        one.subscribe([topic])
-        two.subscribe([topic])
-        poll_until([one, two], lambda: sorted(map(len, shares([one, two]))) == [2, 2])
-        before = shares([two])
-        two.close()
-        with members(broker.bootstrap, topic, names[1]) as (again,):
-            again.subscribe([topic])
-            poll_until([one, again], lambda: len(again.assignment()) == 2)
-            assert shares([again]) == before
 
 
 def test_an_admin_sees_the_group(broker: Any, topics: TopicFactory) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from compat_tests.groups.consumer import SESSION_MS, GroupConsumer, Settings
+from compat_tests.groups.consumer import GroupConsumer, Settings
 
 
 class Consumer(GroupConsumer):
@@ -29,7 +29,7 @@ class Consumer(GroupConsumer):
             auto_offset_reset="earliest",
             enable_auto_commit=settings.auto_commit,
             auto_commit_interval_ms=200,
-            session_timeout_ms=SESSION_MS,
+            session_timeout_ms=settings.session_ms,
             heartbeat_interval_ms=200,
         )
         await self._consumer.start()

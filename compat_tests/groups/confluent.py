@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import confluent_kafka
 from confluent_kafka import KafkaError, TopicPartition
 
-from compat_tests.groups.consumer import SESSION_MS, GroupConsumer, Settings
+from compat_tests.groups.consumer import GroupConsumer, Settings
 
 
 class Consumer(GroupConsumer):
@@ -16,14 +16,18 @@ class Consumer(GroupConsumer):
         config = {
             "bootstrap.servers": settings.bootstrap,
             "group.id": settings.group,
-            "partition.assignment.strategy": settings.strategy,
+            "group.protocol": settings.protocol,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": settings.auto_commit,
             "auto.commit.interval.ms": 200,
-            "session.timeout.ms": SESSION_MS,
-            "heartbeat.interval.ms": 200,
             "log_level": 0,
         }
+        if settings.protocol == "consumer":
+            config["group.remote.assignor"] = settings.strategy
+        else:
+            config["partition.assignment.strategy"] = settings.strategy
+            config["session.timeout.ms"] = settings.session_ms
+            config["heartbeat.interval.ms"] = 200
         if settings.instance_id is not None:
             config["group.instance.id"] = settings.instance_id
         self._consumer = confluent_kafka.Consumer(config)

@@ -15,24 +15,42 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Any
 
-SESSION_MS = 6000
+LONG_SESSION_MS = 300_000
+"""Longer than any test waits: only who says so leaves."""
+SHORT_SESSION_MS = 6000
 """The shortest that a broker allows: what a crash costs in these tests."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`client` is the module beside this one; `strategy` is "range" or "cooperative-sticky"."""
+    """`client` is the module beside this one; `strategy` is "range" or "cooperative-sticky".
+
+    With the protocol "consumer" the broker says how long sessions are: see `broker_settings`.
+    """
 
     client: str
     bootstrap: str
     group: str
     topic: str
+    protocol: str = "classic"
+    session_ms: int = LONG_SESSION_MS
     instance_id: str | None = None
     strategy: str = "range"
     auto_commit: bool = False
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
+
+
+def broker_settings(session_ms: int) -> dict[str, object]:
+    """Of a broker whose groups of the consumer protocol have sessions that long, and hear soon of a new assignment."""
+    return {
+        "group.consumer.min.session.timeout.ms": min(session_ms, 45_000),
+        "group.consumer.max.session.timeout.ms": max(session_ms, 60_000),
+        "group.consumer.session.timeout.ms": session_ms,
+        "group.consumer.min.heartbeat.interval.ms": 200,
+        "group.consumer.heartbeat.interval.ms": 200,
+    }
 
 
 class GroupConsumer(ABC):

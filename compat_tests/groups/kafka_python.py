@@ -9,7 +9,7 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import KafkaConnectionError
 
-from compat_tests.groups.consumer import SESSION_MS, GroupConsumer, Settings
+from compat_tests.groups.consumer import GroupConsumer, Settings
 
 STRATEGIES = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
 
@@ -26,7 +26,7 @@ class Consumer(GroupConsumer):
             auto_offset_reset="earliest",
             enable_auto_commit=settings.auto_commit,
             auto_commit_interval_ms=200,
-            session_timeout_ms=SESSION_MS,
+            session_timeout_ms=settings.session_ms,
             heartbeat_interval_ms=200,
             reconnect_backoff_max_ms=500,
         )

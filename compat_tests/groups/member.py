@@ -17,10 +17,11 @@ PATIENCE = 60.0
 
 
 class Member:
-    """Started at once. `assigned` and `records` are what it told last, and so far."""
+    """Started at once; what it has told so far."""
 
     def __init__(self, settings: Settings) -> None:
-        self.assigned: set[int] = set()
+        self.assignments: list[set[int]] = [set()]
+        """The partitions that it had at first, and after each change."""
         self.records: list[tuple[int, int, str]] = []
         """(partition, offset, value), in the order in which they came."""
         self._done: list[str] = []
@@ -36,12 +37,16 @@ class Member:
             event = json.loads(line)
             with self._changed:
                 if "assigned" in event:
-                    self.assigned = set(event["assigned"])
+                    self.assignments.append(set(event["assigned"]))
                 elif "record" in event:
                     self.records.append(tuple(event["record"]))
                 else:
                     self._done.append(event["done"])
                 self._changed.notify_all()
+
+    @property
+    def assigned(self) -> set[int]:
+        return self.assignments[-1]
 
     @property
     def values(self) -> list[str]:

@@ -9,6 +9,7 @@ from contextlib import closing
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from compat_tests.confluent.driver import ConfluentDriver
 from compat_tests.driver import TIMEOUT
 from compat_tests.reading import everything
 from compat_tests.streams.book import Counts, Line, count
@@ -58,7 +59,8 @@ class Stage:
         """Fails unless the application without transactions has committed the offsets of all that it was given."""
         group = self.at_least_once
         for topic in (self.lines, f"{group}-by-word-repartition"):
-            ends, committed = self.ends(topic), self._committed(group, topic)
+            offsets = ConfluentDriver(self.bootstrap).committed(group, topic, PARTITIONS)
+            ends, committed = self.ends(topic), {number: offset or 0 for number, offset in enumerate(offsets)}
             assert committed == ends, f"committed {committed} of {ends} in {topic}"
 
     def ends(self, topic: str) -> dict[int, int]:
@@ -66,11 +68,6 @@ class Stage:
         with closing(Consumer({"bootstrap.servers": self.bootstrap, "group.id": "unused"})) as consumer:
             places = [TopicPartition(topic, n) for n in consumer.list_topics(topic, TIMEOUT).topics[topic].partitions]
             return {place.partition: consumer.get_watermark_offsets(place, TIMEOUT)[1] for place in places}
-
-    def _committed(self, group: str, topic: str) -> dict[int, int]:
-        places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-        with closing(Consumer({"bootstrap.servers": self.bootstrap, "group.id": group})) as consumer:
-            return {place.partition: max(place.offset, 0) for place in consumer.committed(places, TIMEOUT)}
 
     def _table(self, topic: str) -> Counter[str]:
         counts: Counter[str] = Counter()

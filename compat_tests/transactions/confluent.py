@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from compat_tests.confluent.driver import ConfluentDriver
 from compat_tests.driver import TIMEOUT
 from compat_tests.reading import Isolation, everything
 from compat_tests.transactions.client import PATIENT_MS, Client, Fenced, TransactionalProducer
@@ -67,6 +68,4 @@ class ConfluentClient(Client):
         return [message.value() for message in everything(self.bootstrap, topic, isolation)]
 
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
-        with closing(Consumer({"bootstrap.servers": self.bootstrap, "group.id": group})) as consumer:
-            (place,) = consumer.committed([TopicPartition(topic, partition)], TIMEOUT)
-        return None if place.offset < 0 else place.offset
+        return ConfluentDriver(self.bootstrap).committed(group, topic, partition + 1)[partition]

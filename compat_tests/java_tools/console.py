@@ -1,4 +1,4 @@
-"""ConsoleProducer and ConsoleConsumer, with the options that make whole records visible."""
+"""ConsoleProducer and ConsoleConsumer: whole records, values for a group, and what coordinators write."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ NULL = "NULL"
 """Stands for null, in what the producer reads and in what the consumer prints."""
 WAIT_MS = 30_000
 """How long the consumer waits for a message that must come."""
+INTERNAL_PARTITIONS = 50
+"""Of __consumer_offsets and __transaction_state."""
 
 
 class Line(NamedTuple):
@@ -52,8 +54,33 @@ def consume(
     return [_parse(line) for line in result.lines]
 
 
-def json_objects(text: str) -> Iterator[Any]:
-    """What the formatters of internal topics print: one object after the other, with nothing between."""
+def consume_in_group(tools: JavaTools, topic: str, group: str, count: int, *, protocol: str = "classic") -> list[str]:
+    """The next values for the group, from the beginning where it has none committed."""
+    words = ["--topic", topic, "--group", group, "--from-beginning", "--max-messages", str(count)]
+    words += ["--command-property", f"group.protocol={protocol}", "--timeout-ms", str(WAIT_MS)]
+    return tools.run("ConsoleConsumer", *words).lines
+
+
+def coordinators_records(tools: JavaTools, topic: str, owner: str, formatter: str) -> list[dict[str, Any]]:
+    """What a formatter makes of the partition of an internal topic that a group or transactional id belongs to.
+
+    {"key": ..., "value": ...} for each record, in their order, as far as they come within seconds.
+    """
+    place = ["--topic", topic, "--partition", str(abs(_java_hash(owner)) % INTERNAL_PARTITIONS), "--offset", "earliest"]
+    name = f"org.apache.kafka.tools.consumer.{formatter}"
+    return list(_json_objects(tools.run("ConsoleConsumer", *place, "--timeout-ms", "3000", "--formatter", name).output))
+
+
+def _java_hash(text: str) -> int:
+    """`String.hashCode`, by whose absolute value Kafka finds the partition of a group or transactional id."""
+    code = 0
+    for character in text:
+        code = (31 * code + ord(character)) & 0xFFFFFFFF
+    return code - (1 << 32) if code & 0x80000000 else code
+
+
+def _json_objects(text: str) -> Iterator[Any]:
+    """One object after the other, with nothing between."""
     decoder = json.JSONDecoder()
     while text:
         entry, end = decoder.raw_decode(text)

@@ -11,7 +11,7 @@ import pytest
 
 from compat_tests.confluent.driver import ConfluentDriver
 from compat_tests.driver import TIMEOUT, Record
-from compat_tests.java_tools.console import json_objects
+from compat_tests.java_tools.console import coordinators_records
 from compat_tests.java_tools.tools import JavaTools, ToolResult
 from compat_tests.oracle.asking import batch
 from compat_tests.oracle.wire import Wire
@@ -27,10 +27,8 @@ from kwire.protocol.messages.produce import (
 
 pytestmark = pytest.mark.xdist_group("java")
 
-FORMATTER = "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter"
 STATES = ["Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort"]
 """By the number that a record of __transaction_state has for it."""
-STATE_PARTITIONS = 50
 UNVERIFIED = {"transaction.partition.verification.enable": "false"}
 """A broker that takes transactional records of which the coordinator does not know."""
 WITHOUT_VERIFICATION = 11
@@ -211,19 +209,8 @@ def test_the_console_consumer_shows_the_states_of_a_transaction(
 
 def states(tools: JavaTools, name: str) -> list[str]:
     """Those that __transaction_state has for the transactional id, in their order."""
-    where = ["--topic", "__transaction_state", "--partition", str(java_hash(name) % STATE_PARTITIONS)]
-    how = ["--offset", "earliest", "--timeout-ms", "3000", "--formatter", FORMATTER]
-    text = tools.run("ConsoleConsumer", *where, *how).output
     return [
         STATES[entry["value"]["data"]["transactionStatus"]]
-        for entry in json_objects(text)
+        for entry in coordinators_records(tools, "__transaction_state", name, "TransactionLogMessageFormatter")
         if entry["key"]["data"]["transactionalId"] == name
     ]
-
-
-def java_hash(text: str) -> int:
-    """As Kafka finds the partition that a transactional id or group belongs to."""
-    code = 0
-    for character in text:
-        code = (31 * code + ord(character)) & 0xFFFFFFFF
-    return code & 0x7FFFFFFF

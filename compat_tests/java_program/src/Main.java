@@ -18,8 +18,8 @@ import java.util.stream.Collectors;
  */
 public final class Main {
     private static final List<Class<?>> CASES =
-        List.of(RecordCases.class, ProducerCases.class, LargeCases.class, SeekCases.class, ConsumerCases.class, TransactionCases.class,
-            AdminCases.class);
+        List.of(RecordCases.class, ProducerCases.class, LargeCases.class, SeekCases.class, ConsumerCases.class, GroupCases.class,
+            TransactionCases.class, AdminCases.class);
 
     /** The slowest case takes a few seconds. */
     private static final int LIMIT_SECONDS = 45;

@@ -17,11 +17,8 @@ if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
 
-_NAMES_PROTOCOL_FROM = 5
-"""From this version on members say which protocol they believe to have been selected (KIP-559)."""
-
-
 _SAYS_PROTOCOL_FROM = 5
+"""From this version on members say which protocol they believe to have been selected (KIP-559)."""
 
 
 async def handle(broker: Broker, context: RequestContext, request: SyncGroupRequest) -> ParkedOperation:
@@ -30,8 +27,6 @@ async def handle(broker: Broker, context: RequestContext, request: SyncGroupRequ
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not context.session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    if context.api_version >= _NAMES_PROTOCOL_FROM and None in (request.protocol_type, request.protocol_name):
-        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     coordinators = broker.coordinators
     return ParkedOperation(
         lambda: coordinators.write(request.group_id, lambda machine, now: requests.sync(machine, request, now))

@@ -1,6 +1,7 @@
 """`kwire consume --group`: the records of what partitions the group leaves to this member.
 
-What was printed is committed at once: a record is printed again only where this member is killed in between.
+What was printed is committed at once: a record is printed again only where this member is killed, or taken for gone by
+its group, in between.
 """
 
 from __future__ import annotations
@@ -43,18 +44,20 @@ async def consume_in_group(
     isolation: Isolation,
 ) -> None:
     """`first` is BEGINNING or END: where a partition begins for which the group has no offset that is there."""
-    await client.topic(topic)
+    known = (await client.topic(topic)).partitions
+    ends = await resolve_end(client, [(topic, number) for number in known], Range(), exit_at_end, isolation)
     groups = Groups(client)
     member = GroupMember(groups, group, [topic])
     consumer = Consumer(client, isolation=isolation)
 
     async def read() -> None:
-        left, ends = count, None
+        left = count
         while left != 0:
             if member.stale:
                 partitions = await member.join()
+                if ends is not None:  # a partition that has been added since then has nothing before its end
+                    partitions = [partition for partition in partitions if partition in ends]
                 await consumer.assign(await _positions(client, groups, group, partitions, first))
-                ends = await resolve_end(client, partitions, Range(), exit_at_end, isolation)
             unassign_finished(consumer, ends)
             if not consumer.positions:
                 if exit_at_end:

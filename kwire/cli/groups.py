@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kwire.cli.commands import Argument, Group
-from kwire.cli.options import Number, cluster_options, format_option, open_client, read_option
+from kwire.cli.options import Number, cluster_options, format_option, open_client, read_option, tolerating
 from kwire.cli.output import show_json, show_table
 from kwire.cli.running import MISUSED, CommandError, run_async
 
@@ -23,13 +23,9 @@ OFFSET = Number(0, 2**63 - 1)
 DISTANCE = Number(1 - 2**63, 2**63 - 1)
 
 group_argument = click.argument("group", cls=Argument, metavar="GROUP", description="Id of the group.")
-
-
-def groups_argument(command: Callable[..., None]) -> Callable[..., None]:
-    described = click.argument(
-        "names", cls=Argument, metavar="GROUP", description="Ids of groups.", nargs=-1, required=True
-    )
-    return described(command)
+groups_argument = click.argument(
+    "names", cls=Argument, metavar="GROUP", description="Ids of groups.", nargs=-1, required=True
+)
 
 
 def topics_option(help: str, **attributes: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -146,16 +142,13 @@ def reset_offsets(
 def delete(names: tuple[str, ...], if_exists: bool, bootstrap: str, timeout: float) -> None:
     """Deletes groups that have no members, with their offsets."""
     from kwire.client.groups import Groups
-    from kwire.protocol.errors import ErrorCode, KafkaError
+    from kwire.protocol.errors import ErrorCode
 
     async def main() -> None:
         async with open_client(bootstrap, timeout) as client:
             for name in names:
-                try:
+                with tolerating(ErrorCode.GROUP_ID_NOT_FOUND, when=if_exists):
                     await Groups(client).delete(name)
-                except KafkaError as error:
-                    if not (if_exists and error.code is ErrorCode.GROUP_ID_NOT_FOUND):
-                        raise
 
     run_async(main)
 

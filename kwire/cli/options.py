@@ -1,9 +1,10 @@
-"""What commands have in common: where the cluster is and a client for it, and how to print."""
+"""What commands have in common: where the cluster is and a client for it, which errors are none, and how to print."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,6 +13,7 @@ from kwire.cli.running import MISUSED, CommandError
 
 if TYPE_CHECKING:
     from kwire.client.client import Client
+    from kwire.protocol.errors import ErrorCode
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 Given = TypeVar("Given")
@@ -94,6 +96,18 @@ def open_client(bootstrap: str, timeout: float) -> Client:
 
     addresses = read_option("--bootstrap", bootstrap, parse_bootstrap)
     return Client(TcpTransport(), addresses, client_id="kwire-cli", retry_timeout=timeout)
+
+
+@contextmanager
+def tolerating(code: ErrorCode, *, when: bool) -> Iterator[None]:
+    """A KafkaError of this code is none `when` an option such as --if-exists says so."""
+    from kwire.protocol.errors import KafkaError
+
+    try:
+        yield
+    except KafkaError as error:
+        if not (when and error.code is code):
+            raise
 
 
 def read_option(option: str, value: Given, read: Callable[[Given], Read]) -> Read:

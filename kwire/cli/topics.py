@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +14,7 @@ from kwire.cli.options import (
     format_option,
     key_values,
     open_client,
+    tolerating,
 )
 from kwire.cli.output import show_json, show_table
 from kwire.cli.running import MISUSED, CommandError, run_async
@@ -29,12 +29,9 @@ config_option = click.option(
     "--config", "-c", metavar="KEY=VALUE", multiple=True, help="A topic config; may be given several times."
 )
 
-
-def names_argument(command: Callable[..., None]) -> Callable[..., None]:
-    described = click.argument(
-        "names", cls=Argument, metavar="TOPIC", description="Names of topics.", nargs=-1, required=True
-    )
-    return described(command)
+names_argument = click.argument(
+    "names", cls=Argument, metavar="TOPIC", description="Names of topics.", nargs=-1, required=True
+)
 
 
 @topics.command("create")
@@ -73,7 +70,7 @@ def create(
 ) -> None:
     """Creates topics."""
     from kwire.client.admin import BROKER_DEFAULT, Admin
-    from kwire.protocol.errors import ErrorCode, KafkaError
+    from kwire.protocol.errors import ErrorCode
 
     if assignment is not None and (partitions is not None or replication_factor is not None):
         raise CommandError("--assignment already says how many partitions and replicas there are", MISUSED)
@@ -83,7 +80,7 @@ def create(
     async def main() -> None:
         async with open_client(bootstrap, timeout) as client:
             for name in names:
-                try:
+                with tolerating(ErrorCode.TOPIC_ALREADY_EXISTS, when=if_not_exists):
                     await Admin(client).create_topic(
                         name,
                         partitions=partitions or BROKER_DEFAULT,
@@ -92,9 +89,6 @@ def create(
                         configs=configs,
                         validate_only=validate_only,
                     )
-                except KafkaError as error:
-                    if not (if_not_exists and error.code is ErrorCode.TOPIC_ALREADY_EXISTS):
-                        raise
 
     run_async(main)
 
@@ -199,16 +193,13 @@ def alter(
 def delete(names: tuple[str, ...], if_exists: bool, bootstrap: str, timeout: float) -> None:
     """Deletes topics with all their records."""
     from kwire.client.admin import Admin
-    from kwire.protocol.errors import ErrorCode, KafkaError
+    from kwire.protocol.errors import ErrorCode
 
     async def main() -> None:
         async with open_client(bootstrap, timeout) as client:
             for name in names:
-                try:
+                with tolerating(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, when=if_exists):
                     await Admin(client).delete_topics([name])
-                except KafkaError as error:
-                    if not (if_exists and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-                        raise
 
     run_async(main)
 

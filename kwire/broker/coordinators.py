@@ -71,7 +71,7 @@ class Coordinators:
 
     async def forget(self, before: MetadataImage, after: MetadataImage) -> None:
         """Drops what groups have committed for topics that were deleted."""
-        gone = [name for name, topic in before.topics.items() if _is_gone(topic, after)]
+        gone = {name: topic.id for name, topic in before.topics.items() if _is_gone(topic, after)}
         if not gone:
             return
         from kwire.coordinator.groups.offsets.delete import forget_topics
@@ -79,7 +79,7 @@ class Coordinators:
         for shard in list(self.groups.shards.values()):
             if shard.active:
                 try:
-                    while await shard.write(lambda machine, now: forget_topics(machine, gone, now)):
+                    while await shard.write(lambda machine, now: forget_topics(machine, gone)):
                         pass
                 except KafkaError as error:
                     logger.warning("offsets of deleted topics could not be removed log=%r error=%s", shard.log, error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.broker.turns import Turn
 from kwire.coordinator.groups.admin import delete_group
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
 
 
 async def handle(broker: Broker, context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
-    results = [
-        DeletableGroupResult(group_id=group_id, error_code=await _delete(broker, context, group_id))
-        for group_id in dict.fromkeys(request.groups_names)
-    ]
-    return DeleteGroupsResponse(results=results)
+    response, turn = DeleteGroupsResponse(), Turn(broker.clock)
+    for group_id in dict.fromkeys(request.groups_names):
+        code = await _delete(broker, context, group_id)
+        response.results.append(DeletableGroupResult(group_id=group_id, error_code=code))
+        await turn.share()
+    return response
 
 
 def failed(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
@@ -32,7 +34,7 @@ async def _delete(broker: Broker, context: RequestContext, group_id: str) -> Err
     if not context.session.allows(Operation.DELETE, ResourceType.GROUP, group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     try:
-        await broker.coordinators.write(group_id, lambda machine, now: delete_group(machine, group_id, now))
+        await broker.coordinators.write(group_id, lambda machine, now: delete_group(machine, group_id))
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.broker.turns import Turn
 from kwire.coordinator.groups.admin import describe_group
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
@@ -21,12 +22,13 @@ _DEAD = "Dead"
 
 
 async def handle(broker: Broker, context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    groups = []
+    groups, turn = [], Turn(broker.clock)
     for group_id in request.groups:
         group = _describe(broker, context, group_id)
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = context.session.authorized_operations(ResourceType.GROUP, group_id)
         groups.append(group)
+        await turn.share()
     return DescribeGroupsResponse(groups=groups)
 
 
@@ -39,7 +41,7 @@ def _describe(broker: Broker, context: RequestContext, group_id: str) -> Describ
         return _failed(group_id, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     try:
         shard = broker.coordinators.groups.shard_of(group_id)
-        return shard.read(lambda machine, now: describe_group(machine, group_id, now))
+        return shard.read(lambda machine, now: describe_group(machine, group_id))
     except KafkaError as error:
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
             return _failed(group_id, error.code)

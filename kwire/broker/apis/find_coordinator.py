@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.broker.turns import Turn
 from kwire.metadata.names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from kwire.protocol.errors import MALFORMED, ErrorCode, KafkaError
 from kwire.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -34,9 +35,11 @@ async def handle(broker: Broker, context: RequestContext, request: FindCoordinat
             host=found.host,
             port=found.port,
         )
-    return FindCoordinatorResponse(
-        coordinators=[await _answer(broker, context, request.key_type, key) for key in request.coordinator_keys]
-    )
+    response, turn = FindCoordinatorResponse(), Turn(broker.clock)
+    for key in request.coordinator_keys:
+        response.coordinators.append(await _answer(broker, context, request.key_type, key))
+        await turn.share()
+    return response
 
 
 def failed(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:

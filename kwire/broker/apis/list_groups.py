@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.broker.turns import Turn
 from kwire.coordinator.groups.admin import list_groups
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -18,12 +19,14 @@ async def handle(broker: Broker, context: RequestContext, request: ListGroupsReq
     states = {state.strip().lower() for state in request.states_filter}
     kinds = {kind.lower() for kind in request.types_filter}
     groups: list[ListedGroup] = []
-    for shard in broker.coordinators.groups.shards.values():
+    turn = Turn(broker.clock)
+    for shard in list(broker.coordinators.groups.shards.values()):
         try:
-            groups += shard.read(lambda machine, now: list_groups(machine, states, kinds, now))
+            groups += shard.read(lambda machine, now: list_groups(machine, states, kinds))
         except KafkaError as error:
             if error.code is not ErrorCode.NOT_COORDINATOR:  # one that is being loaded: the list would be incomplete
                 raise
+        await turn.share()
     session = context.session
     if not session.allows(Operation.DESCRIBE, ResourceType.CLUSTER):
         groups = [group for group in groups if session.allows(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)]

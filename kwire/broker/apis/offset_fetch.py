@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.broker.turns import Turn
 from kwire.coordinator.groups.offsets.fetch import fetch, fetch_stable, unknown_offset
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.offset_fetch import (
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from kwire.broker.context import RequestContext
     from kwire.coordinator.groups.machine import GroupMachine
     from kwire.coordinator.runtime.shard import Shard
+    from kwire.metadata.image import MetadataImage
 
 _GROUPS_FROM = 8
 _BY_ID_FROM = 10
@@ -33,11 +35,15 @@ _GROUP_ERROR_FROM = 2
 
 
 async def handle(broker: Broker, context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    image, stable = broker.store.image, request.require_stable
     if context.api_version >= _GROUPS_FROM:
-        groups = [await _answer(broker, context, group, request.require_stable) for group in request.groups]
-        return OffsetFetchResponse(groups=groups)
+        response, turn = OffsetFetchResponse(), Turn(broker.clock)
+        for group in request.groups:
+            response.groups.append(await _answer(broker, context, image, group, stable))
+            await turn.share()
+        return response
     asked = _group_of_old(request)
-    return _old(asked, await _answer(broker, context, asked, request.require_stable), context.api_version)
+    return _old(asked, await _answer(broker, context, image, asked, stable), context.api_version)
 
 
 def failed(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
@@ -48,18 +54,18 @@ def failed(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchRespons
 
 
 async def _answer(
-    broker: Broker, context: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool
+    broker: Broker, context: RequestContext, image: MetadataImage, group: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
     try:
-        return await _fetch(broker, context, group, require_stable)
+        return await _fetch(broker, context, image, group, require_stable)
     except KafkaError as error:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
 
 
 async def _fetch(
-    broker: Broker, context: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool
+    broker: Broker, context: RequestContext, image: MetadataImage, group: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
-    session, image = context.session, broker.store.image
+    session = context.session
     if not session.allows(Operation.DESCRIBE, ResourceType.GROUP, group.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     by_id = context.api_version >= _BY_ID_FROM
@@ -82,7 +88,7 @@ async def _fetch(
     if require_stable:
         response = await _when_stored(shard, group)
     else:
-        response = shard.read(lambda machine, now: fetch(machine, group, now))
+        response = shard.read(lambda machine, now: fetch(machine, group))
     if group.topics is None:
         kept = []
         for found in response.topics:
@@ -99,7 +105,7 @@ async def _fetch(
 
 async def _when_stored(shard: Shard[GroupMachine], group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
     try:
-        return await shard.write(lambda machine, now: fetch_stable(machine, group, now))
+        return await shard.write(lambda machine, now: fetch_stable(machine, group))
     except KafkaError as error:
         if error.code in _TRY_ELSEWHERE:
             raise KafkaError(ErrorCode.NOT_COORDINATOR) from error

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kwire.coordinator.groups.classic.group import ClassicGroup, ClassicState
 from kwire.coordinator.groups.offsets.delete import tombstones_of_group
-from kwire.coordinator.runtime.outcome import Now, Outcome
+from kwire.coordinator.runtime.outcome import Outcome
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from kwire.protocol.messages.list_groups import ListedGroup
@@ -16,21 +16,17 @@ if TYPE_CHECKING:
     from kwire.coordinator.groups.machine import GroupMachine
 
 
-def list_groups(machine: GroupMachine, states: Collection[str], kinds: Collection[str], now: Now) -> list[ListedGroup]:
+def list_groups(machine: GroupMachine, states: Collection[str], kinds: Collection[str]) -> list[ListedGroup]:
     """The groups in one of these states and of one of these types, named in lower case; none named is any."""
+    groups = [(group_id, group, group.committed_state_name) for group_id, group in machine.groups.committed_items()]
     return [
-        ListedGroup(
-            group_id=group_id,
-            protocol_type=group.protocol_type,
-            group_state=group.state_name,
-            group_type=group.kind,
-        )
-        for group_id, group in machine.groups.committed_items()
-        if (not states or group.state_name.lower() in states) and (not kinds or group.kind in kinds)
+        ListedGroup(group_id=group_id, protocol_type=group.protocol_type, group_state=state, group_type=group.kind)
+        for group_id, group, state in groups
+        if (not states or state.lower() in states) and (not kinds or group.kind in kinds)
     ]
 
 
-def describe_group(machine: GroupMachine, group_id: str, now: Now) -> DescribedGroup:
+def describe_group(machine: GroupMachine, group_id: str) -> DescribedGroup:
     """A classic group; what its members said for the protocol only while it is stable.
 
     Raises GROUP_ID_NOT_FOUND where there is no such group, or one of another kind.
@@ -61,7 +57,7 @@ def describe_group(machine: GroupMachine, group_id: str, now: Now) -> DescribedG
     )
 
 
-def delete_group(machine: GroupMachine, group_id: str, now: Now) -> Outcome[None]:
+def delete_group(machine: GroupMachine, group_id: str) -> Outcome[None]:
     """Forgets a group without members, and its offsets. Raises GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP."""
     group = machine.groups.get(group_id)
     if group is None:

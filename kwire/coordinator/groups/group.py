@@ -30,7 +30,11 @@ class Group(Protocol):
 
     @property
     def state_name(self) -> str:
-        """As ListGroups and DescribeGroups name it: "Empty", "Stable", …"""
+        """As ListGroups and the descriptions name it: "Empty", "Stable", …"""
+
+    @property
+    def committed_state_name(self) -> str:
+        """The same, as far as no failure can take it back."""
 
     @property
     def is_empty(self) -> bool:

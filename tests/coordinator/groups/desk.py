@@ -72,23 +72,30 @@ class Desk:
         self.machine.replay_marker(producer, commit=commit)
 
     def pass_time(self, ms: int) -> None:
-        """Lets time go by; what falls due is run when it does."""
+        """Lets time go by; what falls due is run when it does. Raises the first KafkaError of that, at the end."""
         until = self.ms + ms
+        failed: KafkaError | None = None
         while (at := self.machine.deadlines.next_ms()) is not None and at <= until:
             self.ms = max(self.ms, at)
             for due in self.machine.deadlines.pop_due(self.ms):
                 outcome = due(self.now)
                 if outcome is not None:
-                    self._finish(outcome)
+                    try:
+                        self._finish(outcome)
+                    except KafkaError as error:
+                        failed = failed or error
         self.ms = until
+        if failed is not None:
+            raise failed
 
     def settle(self) -> None:
         """Runs what is due now."""
         self.pass_time(0)
 
-    def reloaded(self) -> Desk:
-        """Another coordinator that reads what this one has written."""
-        desk = Desk(log=self.log)
+    def reloaded(self, settings: Mapping[str, str] | None = None) -> Desk:
+        """Another coordinator that reads what this one has written, and gives ids that this one has not."""
+        desk = Desk(settings, self.log)
+        desk.machine.randomness = self.machine.randomness
         return desk
 
     def last_record(self) -> CoordinatorRecord:

@@ -65,7 +65,7 @@ class ClassicGroup:
         """Members of this generation that have not asked for their assignment yet."""
         self.new_member_added = False
         """Whether somebody came during the delay of the first rebalance."""
-        self.subscribed_topics: frozenset[str] | None = frozenset()
+        self.subscribed_topics: frozenset[str] | None = None
         """What the members of a group of consumers read; None where nobody can tell."""
 
     def __repr__(self) -> str:
@@ -76,6 +76,10 @@ class ClassicGroup:
     @property
     def state_name(self) -> str:
         return self.state.value
+
+    @property
+    def committed_state_name(self) -> str:
+        return self.state.value  # which is in no record
 
     @property
     def is_empty(self) -> bool:
@@ -235,16 +239,19 @@ class ClassicGroup:
 
     def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
         """The same static member under a new id; whoever waits under the old one is fenced. In its place, and leads
-        if it did."""
+        if it did. It is no new member any more: while it waits for the others its session does not run out."""
         member = self.members[old_id]
         self.answer_join_with(member, ErrorCode.FENCED_INSTANCE_ID)
         self.answer_sync_with(member, ErrorCode.FENCED_INSTANCE_ID)
-        member.id = new_id
+        member.id, member.is_new = new_id, False
         self.members = {known.id: known for known in self.members.values()}
         if member.instance_id is not None:
             self.static_members[member.instance_id] = new_id
         if self.leader == old_id:
             self.leader = new_id
+        if old_id in self.pending_syncs:
+            self.pending_syncs.remove(old_id)
+            self.pending_syncs.add(new_id)
         return member
 
     def elect_joined_leader(self) -> bool:
@@ -279,16 +286,13 @@ class ClassicGroup:
 
     def read_subscriptions(self) -> None:
         """Finds out what the members read."""
-        if not self.members:
-            self.subscribed_topics = frozenset()
-            return
-        if not self.uses_consumer_protocol or self.protocol_name is None:
+        if not self.uses_consumer_protocol or (self.members and self.protocol_name is None):
             self.subscribed_topics = None
             return
         topics: set[str] = set()
         try:
             for member in self.members.values():
-                topics.update(subscribed_topics(member.metadata(self.protocol_name)))
+                topics.update(subscribed_topics(member.metadata(self.protocol_name or "")))
         except (MalformedError, UnsupportedVersionError):
             self.subscribed_topics = None
         else:

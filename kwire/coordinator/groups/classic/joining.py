@@ -8,7 +8,6 @@ from kwire.coordinator.caller import Caller
 from kwire.coordinator.groups.classic.group import ClassicGroup, ClassicState
 from kwire.coordinator.groups.classic.member import ClassicMember, SupportedProtocol
 from kwire.coordinator.groups.classic.rebalancing import (
-    Done,
     begin_join_session,
     begin_pending_session,
     begin_session,
@@ -18,9 +17,10 @@ from kwire.coordinator.groups.classic.rebalancing import (
     end_session,
     prepare_rebalance,
     rebalance_or_complete,
+    with_response,
 )
 from kwire.coordinator.groups.classic.records import empty_group_record, group_record
-from kwire.coordinator.runtime.outcome import Now, Outcome, Pending
+from kwire.coordinator.runtime.outcome import Now, Outcome
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
@@ -125,7 +125,7 @@ class _Joining:
             return Outcome(group.joined(member))
         self._update(member)
         waiting = group.await_join(member)
-        return _with_response(waiting, rebalance_or_complete(self.machine, group, self.now, "a member joined again"))
+        return with_response(waiting, rebalance_or_complete(self.machine, group, self.now, "a member joined again"))
 
     def too_many(self) -> Joined:
         """The group has no room: who was in it, before `group.max.size` was made smaller, is out."""
@@ -137,7 +137,7 @@ class _Joining:
             group.pending_members.discard(member_id)
             end_session(machine, group, member_id)
         response = refused(ErrorCode.GROUP_MAX_SIZE_REACHED).response
-        return _with_response(response, complete_if_all_joined(machine, group, self.now))
+        return with_response(response, complete_if_all_joined(machine, group, self.now))
 
     def _new_id(self) -> str:
         instance_id = self.request.group_instance_id
@@ -162,7 +162,7 @@ class _Joining:
         group.add(member, request.protocol_type)
         waiting = group.await_join(member)
         begin_join_session(self.machine, group, member, self.now)
-        return _with_response(waiting, rebalance_or_complete(self.machine, group, self.now, "a member joined"))
+        return with_response(waiting, rebalance_or_complete(self.machine, group, self.now, "a member joined"))
 
     def _update(self, member: ClassicMember) -> None:
         self.group.change(member, self.protocols, self.rebalance_timeout_ms, self.session_timeout_ms)
@@ -190,9 +190,9 @@ class _Joining:
             return Outcome(response, [group_record(group, assignment)], replay=False, failed=failed)
         waiting = group.await_join(member)
         if group.state is ClassicState.PREPARING_REBALANCE:
-            return _with_response(waiting, complete_if_all_joined(machine, group, now))
+            return with_response(waiting, complete_if_all_joined(machine, group, now))
         # The leader may have been told of the old id already, and would assign to that.
-        return _with_response(waiting, prepare_rebalance(machine, group, now, "a static member came back"))
+        return with_response(waiting, prepare_rebalance(machine, group, now, "a static member came back"))
 
     def _same_assignment(self, member: ClassicMember, old_leader: str | None) -> JoinGroupResponse:
         """The generation as it is: nobody need rebalance for a static member that only restarted."""
@@ -220,10 +220,3 @@ class _Joining:
 def refused(code: ErrorCode, member_id: str = "") -> Joined:
     """The answer to one who may not join: to ask next with `member_id`, with none if that is ""."""
     return Outcome(JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None))
-
-
-def _with_response(response: JoinGroupResponse | Pending[JoinGroupResponse], done: Done) -> Joined:
-    """What was done, with the response of the joining member."""
-    if done is None:
-        return Outcome(response)
-    return Outcome(response, done.records, replay=done.replay, committed=done.committed, failed=done.failed)

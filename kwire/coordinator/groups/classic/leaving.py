@@ -10,6 +10,7 @@ from kwire.coordinator.groups.classic.rebalancing import (
     drop_member,
     end_session,
     rebalance_or_complete,
+    with_response,
 )
 from kwire.coordinator.runtime.outcome import Now, Outcome
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -51,8 +52,7 @@ def leave(
     response = LeaveGroupResponse(members=answers)
     if group.state is ClassicState.EMPTY or all(answer.error_code for answer in answers):
         return Outcome(response)
-    done = rebalance_or_complete(machine, group, now, "members left")
-    return Outcome(response) if done is None else Outcome(response, done.records, replay=done.replay)
+    return with_response(response, rebalance_or_complete(machine, group, now, "members left"))
 
 
 def _leave(machine: GroupMachine, group: ClassicGroup, identity: MemberIdentity) -> None:

@@ -6,12 +6,12 @@ The functions give the outcome to append, without a response: None where there i
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kwire.coordinator.groups.classic.group import ClassicGroup, ClassicState
 from kwire.coordinator.groups.classic.member import ClassicMember
 from kwire.coordinator.groups.classic.records import group_record
-from kwire.coordinator.runtime.outcome import Now, Outcome
+from kwire.coordinator.runtime.outcome import Now, Outcome, Pending
 from kwire.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -23,10 +23,23 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 """So long may a JoinGroup of a new member wait. It has no id to heartbeat with, and while it waits nobody sees whether
 its client has gone, so that retries would pile up as members in an endless rebalance."""
 
+LEAST_WAIT_MS = 100
+"""Between two looks whether a static member has come back, where the members ask for less time than that, or none: it
+would be looked without end."""
+
 _CAN_REBALANCE = (ClassicState.EMPTY, ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE)
 _ASSIGNED = (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE)
 
+T = TypeVar("T")
+
 Done = Outcome[None] | None
+
+
+def with_response(response: T | Pending[T], done: Done) -> Outcome[T]:
+    """What was done, with the response to who brought it about."""
+    if done is None:
+        return Outcome(response)
+    return Outcome(response, done.records, replay=done.replay, committed=done.committed, failed=done.failed)
 
 
 def rebalance_or_complete(machine: GroupMachine, group: ClassicGroup, now: Now, reason: str) -> Done:
@@ -49,7 +62,7 @@ def prepare_rebalance(machine: GroupMachine, group: ClassicGroup, now: Now, reas
         delay_ms = machine.config()["group.initial.rebalance.delay.ms"]
         _await_more(machine, group.id, now, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
         return None
-    _await_all(machine, group, now)
+    _await_all(machine, group, now, group.rebalance_timeout_ms)
     return complete_if_all_joined(machine, group, now)
 
 
@@ -70,15 +83,15 @@ def _await_more(machine: GroupMachine, group_id: str, now: Now, delay_ms: int, l
     machine.deadlines.schedule(("join", group_id), now.ms + delay_ms, over)
 
 
-def _await_all(machine: GroupMachine, group: ClassicGroup, now: Now) -> None:
-    """Gives the members the rebalance time-out to join again."""
+def _await_all(machine: GroupMachine, group: ClassicGroup, now: Now, timeout_ms: int) -> None:
+    """Gives the members so long to join again."""
 
     def over(now: Now) -> Done:
         group = classic_group(machine, group_id)
         return None if group is None else complete_join(machine, group, now)
 
     group_id = group.id
-    machine.deadlines.schedule(("join", group_id), now.ms + group.rebalance_timeout_ms, over)
+    machine.deadlines.schedule(("join", group_id), now.ms + timeout_ms, over)
 
 
 def complete_if_all_joined(machine: GroupMachine, group: ClassicGroup, now: Now) -> Done:
@@ -99,7 +112,8 @@ def complete_join(machine: GroupMachine, group: ClassicGroup, now: Now) -> Done:
             group.remove(member.id)
             end_session(machine, group, member.id)
     if not group.elect_joined_leader() and group.members:
-        _await_all(machine, group, now)  # static members only, none of them back yet: their sessions decide
+        # Static members only, none of them back yet: their sessions decide.
+        _await_all(machine, group, now, max(group.rebalance_timeout_ms, LEAST_WAIT_MS))
         return None
     group.begin_generation(now.wall_ms)
     if not group.members:
@@ -175,13 +189,12 @@ def end_session(machine: GroupMachine, group: ClassicGroup, member_id: str) -> N
     machine.deadlines.cancel(("session", group.id, member_id))
 
 
-def begin_sessions(machine: GroupMachine, group: ClassicGroup, now: Now) -> Done:
+def begin_sessions(machine: GroupMachine, group: ClassicGroup, now: Now) -> None:
     """After loading: all members are taken for alive; a group that is too large now rebalances."""
     for member in group.members.values():
         begin_session(machine, group, member, now)
     if len(group.members) > machine.config()["group.max.size"]:
-        return prepare_rebalance(machine, group, now, "the group is larger than group.max.size")
-    return None
+        prepare_rebalance(machine, group, now, "the group is larger than group.max.size")
 
 
 def _expire_at(machine: GroupMachine, group_id: str, member_id: str, at_ms: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from kwire.coordinator.groups.consumer.counts import Counts
@@ -185,14 +185,12 @@ class ConsumerGroup:
 
     @property
     def state_name(self) -> str:
-        if self.is_empty:
-            return "Empty"
-        epochs = self.epochs
-        if epochs.group > epochs.assignment:
-            return "Assigning"
-        if all(member.is_reconciled_to(epochs.assignment) for member in self.members.values()):
-            return "Stable"
-        return "Reconciling"
+        return _state_name(self.epochs, self.members.values())
+
+    @property
+    def committed_state_name(self) -> str:
+        members = [member for _, member in self.members.committed_items()]
+        return _state_name(self._epochs.committed(None) or GroupEpochs(), members)
 
     @property
     def is_empty(self) -> bool:
@@ -255,6 +253,16 @@ class ConsumerGroup:
 
     def unloaded(self) -> None:
         """Nobody waits: every heartbeat is answered when it is written."""
+
+
+def _state_name(epochs: GroupEpochs, members: Collection[ConsumerMember]) -> str:
+    if not members:
+        return "Empty"
+    if epochs.group > epochs.assignment:
+        return "Assigning"
+    if all(member.is_reconciled_to(epochs.assignment) for member in members):
+        return "Stable"
+    return "Reconciling"
 
 
 def _owned(member: ConsumerMember | None) -> set[tuple[bytes, int]]:

@@ -45,6 +45,6 @@ def expired(machine: GroupMachine, group: Group, now: Now) -> list[CoordinatorRe
         and expiration.has_expired(offset, now.wall_ms, retention_ms)
         and not offsets.is_pending(group.id, partition)
     ]
-    if len(records) == len(committed) and group.is_empty and not offsets.open_transactions.get(group.id):
+    if len(records) == len(committed) and group.is_empty and not offsets.pending_partitions(group.id):
         records += group.tombstones()
     return records

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from kwire.coordinator.groups.offsets.portions import portion
 from kwire.coordinator.groups.offsets.records import offset_tombstone
-from kwire.coordinator.runtime.outcome import CoordinatorRecord, Now, Outcome
+from kwire.coordinator.runtime.outcome import CoordinatorRecord, Outcome
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kwire.coordinator.groups.machine import GroupMachine
 
 
-def delete_offsets(machine: GroupMachine, request: OffsetDeleteRequest, now: Now) -> Outcome[OffsetDeleteResponse]:
+def delete_offsets(machine: GroupMachine, request: OffsetDeleteRequest) -> Outcome[OffsetDeleteResponse]:
     """Forgets the offsets; GROUP_SUBSCRIBED_TO_TOPIC for topics that a member reads.
 
     Raises GROUP_ID_NOT_FOUND, and NON_EMPTY_GROUP for a group with members that are no consumers.
@@ -52,8 +52,9 @@ def tombstones_of_group(machine: GroupMachine, group_id: str) -> list[Coordinato
     return [offset_tombstone(group_id, partition) for partition in (*partitions, *sorted(pending))]
 
 
-def forget_topics(machine: GroupMachine, topics: Collection[str], now: Now) -> Outcome[bool]:
-    """Topics were deleted: what groups committed for them goes, so that a topic of the same name begins anew.
+def forget_topics(machine: GroupMachine, topics: Mapping[str, bytes]) -> Outcome[bool]:
+    """Topics (ids by name) were deleted: what groups committed for them goes, so that topics of the same names begin
+    anew, and keep what has been committed for those.
 
     The response says whether something is left, for another such operation.
     """
@@ -61,10 +62,12 @@ def forget_topics(machine: GroupMachine, topics: Collection[str], now: Now) -> O
     return Outcome(more, records)
 
 
-def _tombstones_of_topics(machine: GroupMachine, topics: Collection[str]) -> Iterator[CoordinatorRecord]:
+def _tombstones_of_topics(machine: GroupMachine, topics: Mapping[str, bytes]) -> Iterator[CoordinatorRecord]:
     offsets = machine.offsets
     for group_id in {*offsets.by_group, *offsets.open_transactions}:
-        partitions = {partition for partition, _ in offsets.of_group(group_id)} | offsets.pending_partitions(group_id)
-        for partition in sorted(partitions):
-            if partition[0] in topics:
+        committed = dict(offsets.of_group(group_id))
+        for partition in sorted({*committed, *offsets.pending_partitions(group_id)}):
+            topic_id = topics.get(partition[0])
+            # Commits in transactions do not say which topic of the name they are for.
+            if topic_id is not None and (partition not in committed or committed[partition].is_of(topic_id)):
                 yield offset_tombstone(group_id, partition)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kwire.coordinator.groups.offsets.offsets import CommittedOffset, TopicPartition
-from kwire.coordinator.runtime.outcome import Now, Outcome
+from kwire.coordinator.runtime.outcome import Outcome
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from kwire.coordinator.groups.machine import GroupMachine
 
 
-def fetch(machine: GroupMachine, group: OffsetFetchRequestGroup, now: Now) -> OffsetFetchResponseGroup:
-    """The offsets of a group that no failure can take back, of the topics asked for (by name) or of all.
+def fetch(machine: GroupMachine, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    """The offsets of a group that no failure can take back, of the topics asked for or of all.
 
-    -1 where nothing is committed; a group that does not exist has committed nothing. Raises UNKNOWN_MEMBER_ID and
-    STALE_MEMBER_EPOCH as `Group.check_fetch`.
+    Topics have names, and ids as far as known. -1 where nothing is committed, or for a topic of another id; a group
+    that does not exist has committed nothing. Raises UNKNOWN_MEMBER_ID and STALE_MEMBER_EPOCH as `Group.check_fetch`.
     """
     offsets = machine.offsets
     return _fetch(machine, group, offsets.safe, offsets.safe_of_group, _told)
 
 
-def fetch_stable(machine: GroupMachine, group: OffsetFetchRequestGroup, now: Now) -> Outcome[OffsetFetchResponseGroup]:
+def fetch_stable(machine: GroupMachine, group: OffsetFetchRequestGroup) -> Outcome[OffsetFetchResponseGroup]:
     """The newest offsets, once they are stored; UNSTABLE_OFFSET_COMMIT for what an open transaction may change.
 
     Raises as `fetch`.
@@ -71,12 +71,18 @@ def _fetch(
                 name=asked.name,
                 topic_id=asked.topic_id,
                 partitions=[
-                    told(index, asked.name, get(group_id, (asked.name, index))) for index in asked.partition_indexes
+                    told(index, asked.name, _of(asked.topic_id, get(group_id, (asked.name, index))))
+                    for index in asked.partition_indexes
                 ],
             )
             for asked in group.topics
         ]
     return OffsetFetchResponseGroup(group_id=group_id, topics=topics)
+
+
+def _of(topic_id: bytes, offset: CommittedOffset | None) -> CommittedOffset | None:
+    """None for what was committed for an earlier topic of the same name."""
+    return offset if offset is not None and offset.is_of(topic_id) else None
 
 
 def _told(index: int, topic: str, offset: CommittedOffset | None) -> OffsetFetchResponsePartitions:

@@ -26,6 +26,10 @@ class CommittedOffset(NamedTuple):
     order: int = 0
     """Grows with the commits: of two, the one written later counts, though its transaction may end sooner."""
 
+    def is_of(self, topic_id: bytes) -> bool:
+        """Whether it was committed for the topic of that id; true where one of the two is not known."""
+        return uuids.ZERO in (self.topic_id, topic_id) or self.topic_id == topic_id
+
 
 class Offsets:
     """What is committed, and what is pending in open transactions."""

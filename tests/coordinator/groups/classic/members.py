@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kwire.coordinator.groups import requests
 from kwire.coordinator.groups.classic.group import ClassicGroup
 from kwire.coordinator.runtime.outcome import Pending
@@ -115,6 +117,13 @@ class Member:
         )
         response = self.desk.run(lambda machine, now: requests.leave(machine, client(version=5), request, now))
         return ErrorCode(response.members[0].error_code)
+
+
+def refused(call: object, *arguments: object) -> ErrorCode:
+    """The code with which the call fails."""
+    with pytest.raises(KafkaError) as raised:
+        call(*arguments)  # type: ignore[operator]
+    return raised.value.code
 
 
 def group_of(desk: Desk) -> ClassicGroup:

@@ -160,7 +160,7 @@ def test_assignments_are_shown_until_they_change() -> None:
     one, two = Member(desk), Member(desk)
     stable_group(desk, one)
     two.join()
-    shown = describe_group(desk.machine, GROUP, desk.now)
+    shown = describe_group(desk.machine, GROUP)
     assert shown.group_state == "PreparingRebalance"
     assert {(member.member_metadata, member.member_assignment) for member in shown.members} == {
         (b"", one.id.encode()),

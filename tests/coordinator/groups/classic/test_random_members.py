@@ -124,7 +124,7 @@ class RandomMembers(RuleBasedStateMachine):
         self.desk.machine.unloaded(self.desk.now)
         assert all(pending.result is not None for pending in self.pending)
         ms = self.desk.ms
-        self.desk = Desk(self.settings, self.desk.log)
+        self.desk = self.desk.reloaded(self.settings)
         self.desk.ms = ms
         self.desk.machine.deadlines = type(self.desk.machine.deadlines)()
         self.desk.machine.loaded(self.desk.now)

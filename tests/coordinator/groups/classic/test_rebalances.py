@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 
 from kwire.coordinator.groups.classic.group import ClassicState
+from kwire.coordinator.groups.classic.rebalancing import LEAST_WAIT_MS
 from kwire.protocol.coordinator_records.group_metadata import GroupMetadataValue
 from kwire.protocol.errors import ErrorCode, KafkaError
-from tests.coordinator.groups.classic.members import REBALANCE_MS, SESSION_MS, Member, group_of, stable_group
+from tests.coordinator.groups.classic.members import (
+    GROUP,
+    REBALANCE_MS,
+    SESSION_MS,
+    Member,
+    group_of,
+    refused,
+    stable_group,
+)
 from tests.coordinator.groups.desk import Desk
-
-
-def refused(call: object, *arguments: object) -> ErrorCode:
-    """The code with which the call fails."""
-    with pytest.raises(KafkaError) as raised:
-        call(*arguments)  # type: ignore[operator]
-    return raised.value.code
 
 
 def test_the_first_member_leads_and_gets_its_assignment_at_once() -> None:
@@ -205,6 +207,63 @@ def test_a_static_member_stays_until_its_session_expires() -> None:
     desk.pass_time(SESSION_MS)
     assert not group_of(desk).members
     assert group_of(desk).state is ClassicState.EMPTY
+
+
+def restarted_before_it_synced(desk: Desk) -> tuple[Member, Member]:
+    """The leader, and a static member that has come again in the generation in which it never synced."""
+    one, two = Member(desk), Member(desk, instance_id="two")
+    stable_group(desk, one)
+    two.join()
+    one.join()
+    assert two.joined() is not None
+    assert one.sync({one.id: b"all"}) is not None
+    again = Member(desk, instance_id="two")
+    assert again.join() is not None
+    return one, again
+
+
+def test_a_static_member_that_restarts_before_it_has_synced_may_sync_still() -> None:
+    desk = Desk()
+    one, again = restarted_before_it_synced(desk)
+    assert again.sync() is not None
+    for _ in range(REBALANCE_MS // 5000 + 1):
+        desk.pass_time(5000)
+        assert (one.heartbeat(), again.heartbeat()) == (ErrorCode.NONE, ErrorCode.NONE)
+
+
+def test_a_static_member_that_restarts_and_never_syncs_is_out() -> None:
+    desk = Desk()
+    one, again = restarted_before_it_synced(desk)
+    for _ in range(REBALANCE_MS // 5000):
+        assert (one.heartbeat(), again.heartbeat()) == (ErrorCode.NONE, ErrorCode.NONE)
+        desk.pass_time(5000)
+    assert one.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+    assert refused(again.heartbeat) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_new_static_member_that_restarts_while_it_waits_goes_on_waiting() -> None:
+    desk = Desk()
+    one, again = Member(desk), Member(desk, instance_id="two")
+    stable_group(desk, one)
+    Member(desk, instance_id="two").join()
+    assert again.join() is None
+    for _ in range(2):
+        desk.pass_time(SESSION_MS - 1)
+        assert one.heartbeat() is ErrorCode.REBALANCE_IN_PROGRESS
+    assert one.join() is not None
+    assert again.joined() is not None
+
+
+def test_static_members_without_time_to_join_again_are_not_looked_after_without_end() -> None:
+    desk = Desk()
+    one, two = Member(desk, instance_id="one"), Member(desk)
+    stable_group(desk, one, two)
+    group_of(desk).members[one.id].rebalance_timeout_ms = 0
+    assert two.leave() is ErrorCode.NONE
+    for due in desk.machine.deadlines.pop_due(desk.ms):
+        assert due(desk.now) is None
+    assert desk.machine.deadlines.at(("join", GROUP)) == desk.ms + LEAST_WAIT_MS
+    assert one.join() is not None
 
 
 def test_an_assignment_that_cannot_be_stored_is_answered_so_and_made_anew() -> None:

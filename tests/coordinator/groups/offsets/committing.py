@@ -88,13 +88,13 @@ def remove(desk: Desk, *partitions: tuple[str, int], group_id: str = GROUP) -> C
         for topic, index in partitions
     ]
     request = OffsetDeleteRequest(group_id=group_id, topics=topics)
-    return _codes(desk.run(lambda machine, now: delete_offsets(machine, request, now)))
+    return _codes(desk.run(lambda machine, now: delete_offsets(machine, request)))
 
 
 def stored(desk: Desk, group_id: str = GROUP) -> dict[tuple[str, int], int]:
     """All offsets that an OffsetFetch tells."""
     request = OffsetFetchRequestGroup(group_id=group_id, topics=None)
-    return _offsets(fetch(desk.machine, request, desk.now))
+    return _offsets(fetch(desk.machine, request))
 
 
 def stable(desk: Desk, *partitions: tuple[str, int], group_id: str = GROUP) -> dict[tuple[str, int], Any]:
@@ -103,7 +103,7 @@ def stable(desk: Desk, *partitions: tuple[str, int], group_id: str = GROUP) -> d
     if partitions:
         topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=[index]) for topic, index in partitions]
     request = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
-    response = desk.run(lambda machine, now: fetch_stable(machine, request, now))
+    response = desk.run(lambda machine, now: fetch_stable(machine, request))
     return {
         (topic.name, partition.partition_index): ErrorCode(partition.error_code)
         if partition.error_code

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kwire.coordinator.groups.offsets.delete import forget_topics
-from kwire.coordinator.groups.offsets.fetch import fetch
+from kwire.coordinator.groups.offsets.fetch import fetch, fetch_stable
 from kwire.protocol import uuids
 from kwire.protocol.consumer_protocol.subscription import ConsumerProtocolSubscription
 from kwire.protocol.coordinator_records.offset_commit import OffsetCommitValue
@@ -13,12 +13,12 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from kwire.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from kwire.protocol.version_prefixed import encode_version_prefixed
-from tests.coordinator.groups.classic.members import Member, group_of, stable_group
-from tests.coordinator.groups.classic.test_rebalances import refused
+from tests.coordinator.groups.classic.members import Member, group_of, refused, stable_group
 from tests.coordinator.groups.desk import EPOCH_MS, Desk
 from tests.coordinator.groups.offsets.committing import GROUP, remove, stable, store, stored
 
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
+A_ID, ANOTHER_ID = b"id of a, 16 long", b"id of another a!"
 
 
 def commit_as(desk: Desk, member: Member, *, version: int = 9) -> None:
@@ -54,16 +54,35 @@ def test_all_that_was_said_is_told() -> None:
     partition = OffsetCommitRequestPartition(
         partition_index=0, committed_offset=5, committed_leader_epoch=3, committed_metadata="words"
     )
-    topic_id = b"0123456789abcdef"
-    topics = [OffsetCommitRequestTopic(name="a", topic_id=topic_id, partitions=[partition])]
+    topics = [OffsetCommitRequestTopic(name="a", topic_id=A_ID, partitions=[partition])]
     store(desk, {}, topics=topics)
     for each in (desk, desk.reloaded()):
-        asked = [OffsetFetchRequestTopics(name="a", topic_id=topic_id, partition_indexes=[0])]
-        (topic,) = fetch(each.machine, OffsetFetchRequestGroup(group_id=GROUP, topics=asked), each.now).topics
+        asked = [OffsetFetchRequestTopics(name="a", topic_id=A_ID, partition_indexes=[0])]
+        (topic,) = fetch(each.machine, OffsetFetchRequestGroup(group_id=GROUP, topics=asked)).topics
         (found,) = topic.partitions
-        assert topic.topic_id == topic_id
+        assert topic.topic_id == A_ID
         assert (found.committed_offset, found.committed_leader_epoch, found.metadata) == (5, 3, "words")
-        assert each.machine.offsets.get(GROUP, A0).topic_id == topic_id  # type: ignore[union-attr]
+        assert each.machine.offsets.get(GROUP, A0).topic_id == A_ID  # type: ignore[union-attr]
+
+
+def store_for(desk: Desk, topic_id: bytes) -> None:
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=5)
+    store(desk, {}, topics=[OffsetCommitRequestTopic(name="a", topic_id=topic_id, partitions=[partition])])
+
+
+@pytest.mark.parametrize(
+    ("committed", "asked", "offset"),
+    [(A_ID, A_ID, 5), (A_ID, uuids.ZERO, 5), (uuids.ZERO, A_ID, 5), (A_ID, ANOTHER_ID, -1)],
+)
+def test_what_was_committed_for_another_topic_of_the_name(committed: bytes, asked: bytes, offset: int) -> None:
+    desk = Desk()
+    store_for(desk, committed)
+    topics = [OffsetFetchRequestTopics(name="a", topic_id=asked, partition_indexes=[0])]
+    request = OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
+    (topic,) = fetch(desk.machine, request).topics
+    assert topic.partitions[0].committed_offset == offset
+    (topic,) = desk.run(lambda machine, now: fetch_stable(machine, request)).topics
+    assert topic.partitions[0].committed_offset == offset
 
 
 @pytest.mark.parametrize(
@@ -202,6 +221,16 @@ def test_no_offsets_are_deleted_where_nobody_can_tell_what_is_read() -> None:
     assert remove(desk, A0) == {A0: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
 
 
+def test_no_offsets_are_deleted_while_the_first_consumers_join() -> None:
+    """What they read is known when the rebalance is complete."""
+    desk = Desk()
+    store(desk, {A0: 1})
+    Member(desk).join(encode_version_prefixed(ConsumerProtocolSubscription(topics=["b"]), 1))
+    assert remove(desk, A0) == {A0: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
+    desk.settle()
+    assert remove(desk, A0) == {A0: ErrorCode.NONE}
+
+
 def test_groups_that_offsets_cannot_be_deleted_of() -> None:
     desk = Desk()
     assert refused(remove, desk, A0) is ErrorCode.GROUP_ID_NOT_FOUND
@@ -216,17 +245,26 @@ def test_the_offsets_of_deleted_topics_go() -> None:
     desk = Desk()
     store(desk, {A0: 1, A1: 2, B0: 3})
     store(desk, {A0: 4}, group_id="another")
-    assert desk.run(lambda machine, now: forget_topics(machine, ["a", "c"], now)) is False
+    assert desk.run(lambda machine, now: forget_topics(machine, {"a": A_ID, "c": A_ID})) is False
     assert (stored(desk), stored(desk, "another")) == ({B0: 3}, {})
     assert stored(desk.reloaded()) == {B0: 3}
+
+
+def test_what_has_been_committed_for_a_new_topic_of_the_name_stays() -> None:
+    desk = Desk()
+    store_for(desk, ANOTHER_ID)
+    assert desk.run(lambda machine, now: forget_topics(machine, {"a": A_ID})) is False
+    assert stored(desk) == {A0: 5}
+    assert desk.run(lambda machine, now: forget_topics(machine, {"a": ANOTHER_ID})) is False
+    assert stored(desk) == {}
 
 
 def test_they_go_in_portions() -> None:
     desk = Desk()
     store(desk, {("a", index): index for index in range(1500)})
-    assert desk.run(lambda machine, now: forget_topics(machine, ["a"], now)) is True
+    assert desk.run(lambda machine, now: forget_topics(machine, {"a": A_ID})) is True
     assert len(stored(desk)) == 500
-    assert desk.run(lambda machine, now: forget_topics(machine, ["a"], now)) is False
+    assert desk.run(lambda machine, now: forget_topics(machine, {"a": A_ID})) is False
     assert stored(desk) == {}
 
 
@@ -235,7 +273,7 @@ def test_a_portion_is_no_larger_than_a_batch_may_be() -> None:
     for index in range(20):
         store(desk, {A0: 1}, group_id=f"{index:030000}")
     rounds = 0
-    while desk.run(lambda machine, now: forget_topics(machine, ["a"], now)):
+    while desk.run(lambda machine, now: forget_topics(machine, {"a": A_ID})):
         rounds += 1
     assert rounds == 2
     assert len(desk.machine.offsets.by_group) == 0

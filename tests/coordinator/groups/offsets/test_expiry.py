@@ -14,7 +14,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.version_prefixed import encode_version_prefixed
 from tests.coordinator.groups.classic.members import Member, group_of, stable_group
 from tests.coordinator.groups.desk import EPOCH_MS, Desk
-from tests.coordinator.groups.offsets.committing import GROUP, store, store_in_transaction, stored
+from tests.coordinator.groups.offsets.committing import GROUP, remove, store, store_in_transaction, stored
 
 A0, B0 = ("a", 0), ("b", 0)
 MINUTE, CHECK_MS, RETENTION = 60_000, 10_000, 5 * 60_000
@@ -155,6 +155,17 @@ def test_a_group_that_has_open_transactions_alone_stays() -> None:
     assert stored(desk) == {A0: 2}
     desk.pass_time(CHECK_MS)
     assert GROUP not in desk.machine.groups
+
+
+def test_a_group_goes_though_a_transaction_is_open_whose_offsets_were_deleted() -> None:
+    desk = Desk(SETTINGS)
+    producer = Producer(7, 0)
+    store_in_transaction(desk, producer, {A0: 2})
+    remove(desk, A0)
+    desk.pass_time(CHECK_MS)
+    assert GROUP not in desk.machine.groups
+    desk.end_transaction(producer, commit=True)
+    assert stored(desk) == {}
 
 
 def test_an_empty_group_that_has_committed_nothing_goes() -> None:

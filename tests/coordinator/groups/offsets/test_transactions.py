@@ -8,12 +8,12 @@ from kwire.coordinator.groups.admin import delete_group
 from kwire.coordinator.groups.offsets.delete import forget_topics
 from kwire.coordinator.runtime.outcome import Producer
 from kwire.protocol.errors import ErrorCode, KafkaError
-from tests.coordinator.groups.classic.members import Member, stable_group
-from tests.coordinator.groups.classic.test_rebalances import refused
+from tests.coordinator.groups.classic.members import Member, refused, stable_group
 from tests.coordinator.groups.desk import Desk
 from tests.coordinator.groups.offsets.committing import GROUP, remove, stable, store, store_in_transaction, stored
 
 A0, A1, B0 = ("a", 0), ("a", 1), ("b", 0)
+A_ID = b"id of a, 16 long"
 ONE, TWO = Producer(1, 0), Producer(2, 5)
 
 
@@ -91,7 +91,7 @@ def test_deleting_a_topic_deletes_what_is_pending_for_it() -> None:
     desk = Desk()
     store_in_transaction(desk, ONE, {A0: 5, B0: 6})
     store_in_transaction(desk, TWO, {A0: 5})
-    assert desk.run(lambda machine, now: forget_topics(machine, ["a"], now)) is False
+    assert desk.run(lambda machine, now: forget_topics(machine, {"a": A_ID})) is False
     desk.end_transaction(ONE, commit=True)
     desk.end_transaction(TWO, commit=True)
     assert stored(desk) == {B0: 6}
@@ -101,7 +101,7 @@ def test_deleting_a_group_deletes_what_is_pending_for_it() -> None:
     desk = Desk()
     store(desk, {A0: 1})
     store_in_transaction(desk, ONE, {A0: 5, A1: 6})
-    desk.run(lambda machine, now: delete_group(machine, GROUP, now))
+    desk.run(lambda machine, now: delete_group(machine, GROUP))
     assert GROUP not in desk.machine.groups
     desk.end_transaction(ONE, commit=True)
     assert stored(desk) == {}

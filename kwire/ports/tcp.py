@@ -46,6 +46,11 @@ READ_CHUNK_BYTES = 256 * 1024
 IOV_MAX = min(os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in os.sysconf_names else 1024, 1024)
 """The most buffers one sendmsg may carry."""
 
+ACCEPTED_AT_ONCE = 32
+"""So many connections are accepted before other tasks get their turn. One by one would be too slow where all clients
+come back at once: what the kernel's queue (`backlog`) has no room for, is tried again by the client's kernel after
+seconds."""
+
 ACCEPT_PAUSE_SECONDS = 0.1
 """How long accepting pauses when the process has no descriptor or memory left for one more connection."""
 
@@ -192,12 +197,14 @@ class TcpListener:
         room: Callable[[], Awaitable[None]] | None,
     ) -> None:
         starved = False
+        accepted = 0
         while True:
             if room is not None:
                 await room()
             try:
                 sock, address = listening.accept()
             except BlockingIOError:
+                accepted = 0
                 try:
                     await wait_readable(listening.fileno())
                 except trio.ClosedResourceError:
@@ -221,7 +228,9 @@ class TcpListener:
                 sock.close()
                 continue
             nursery.start_soon(_handle, TcpStream(sock, _peer(address)), handler)
-            await checkpoint()
+            accepted += 1
+            if accepted % ACCEPTED_AT_ONCE == 0:
+                await checkpoint()
 
     def close(self) -> None:
         for sock in self._sockets:

@@ -168,6 +168,28 @@ async def test_accepting_survives_failures_with_one_line(
     assert "cannot accept" in caplog.text
 
 
+async def test_a_crowd_is_accepted_in_few_turns() -> None:
+    """Everybody else's work goes on between two turns, and may take long."""
+    listener = await TcpTransport().listen("127.0.0.1", 0, backlog=50)
+    clients = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(40)]
+    met = turns = 0
+
+    async def meet(stream: Stream) -> None:
+        nonlocal met
+        met += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.serve, meet)
+        with trio.fail_after(10):
+            while met < len(clients):
+                turns += 1
+                await trio.lowlevel.checkpoint()
+        listener.close()
+    for client in clients:
+        client.close()
+    assert turns < len(clients) / 2
+
+
 async def test_an_unknown_host_is_an_os_error() -> None:
     with pytest.raises(socket.gaierror):
         await TcpTransport().connect("no-such-host.invalid", 9092)

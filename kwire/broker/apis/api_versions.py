@@ -7,6 +7,7 @@ and the levels of the cluster, but 0. Features whose least level is 0 are shown 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from kwire.metadata.features import FEATURES, finalized_level
@@ -23,7 +24,7 @@ from kwire.protocol.messages.api_versions import (
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
-    from kwire.broker.registry import Api
+    from kwire.broker.registry import Api, Registry
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?\Z")
 
@@ -39,7 +40,7 @@ async def handle(broker: Broker, context: RequestContext, request: ApiVersionsRe
         return failed(request, KafkaError(ErrorCode.INVALID_REQUEST))
     image = broker.store.image
     return ApiVersionsResponse(
-        api_keys=[_listed(api) for api in broker.registry.apis],
+        api_keys=_all_listed(broker.registry),
         supported_features=[
             SupportedFeatureKey(name=name, min_version=feature.least, max_version=feature.greatest)
             for name, feature in FEATURES.items()
@@ -56,6 +57,12 @@ async def handle(broker: Broker, context: RequestContext, request: ApiVersionsRe
 
 def failed(request: ApiVersionsRequest | None, error: KafkaError) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=error.code)
+
+
+@lru_cache(maxsize=1)
+def _all_listed(registry: Registry) -> list[ApiVersion]:
+    """Made once: every connection begins with this question. The list is not to be changed."""
+    return [_listed(api) for api in registry.apis]
 
 
 def _listed(api: Api) -> ApiVersion:

@@ -38,7 +38,8 @@ class EndMarker(NamedTuple):
 async def append_markers(broker: Broker, marker: EndMarker, partitions: Collection[TopicPartition]) -> Results:
     """Appends the marker to each partition; what became of it, once it is on all in-sync replicas.
 
-    UNKNOWN_TOPIC_OR_PARTITION where this broker has no replica; else the errors of an append with acks=all.
+    UNKNOWN_TOPIC_OR_PARTITION where this broker has no replica, or none that is online; else the errors of an append
+    with acks=all.
     """
     results: Results = {}
     appends: list[tuple[TopicPartition, Partition, Appended]] = []
@@ -52,7 +53,7 @@ async def append_markers(broker: Broker, marker: EndMarker, partitions: Collecti
     )
     for partition in partitions:
         found = broker.replicas.partitions.get(partition)
-        if found is None:
+        if found is None or found.log is None:
             results[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         elif partition[0] == CONSUMER_OFFSETS:
             through_groups.append(partition)
@@ -86,7 +87,7 @@ async def _through_group(broker: Broker, marker: EndMarker, partition: TopicPart
     if shard is None:
         results[partition] = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return
-    ends = Marker(marker.producer, marker.commit, marker.coordinator_epoch)
+    ends = Marker(marker.producer, marker.commit, marker.coordinator_epoch, marker.transaction_version)
     try:
         await shard.write(lambda machine, now: Outcome(None, marker=ends))
     except KafkaError as error:

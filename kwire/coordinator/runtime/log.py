@@ -31,10 +31,13 @@ class CoordinatorLog(Protocol):
     def max_batch_bytes(self) -> int:
         """The topic's `max.message.bytes`."""
 
-    async def append(self, batch: bytes, *, verification: VerificationGuard | None = None) -> int:
+    async def append(
+        self, batch: bytes, *, transaction_version: int = 0, verification: VerificationGuard | None = None
+    ) -> int:
         """Appends one record batch (base offset 0) and returns the log's end behind it. Raises KafkaError.
 
-        `verification`: with what the log takes the first batch of a producer's transaction (KIP-890).
+        `transaction_version`: that under which a marker is written; `verification`: with what the log takes the first
+        batch of a producer's transaction (KIP-890).
         """
 
     async def read(self, offset: int, max_bytes: int) -> Buffer:

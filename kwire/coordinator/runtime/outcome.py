@@ -44,6 +44,8 @@ class Marker(NamedTuple):
     producer: Producer
     commit: bool
     coordinator_epoch: int
+    transaction_version: int
+    """The transaction.version by which the log checks its epoch."""
 
 
 class Pending(Generic[T]):

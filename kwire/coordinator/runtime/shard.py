@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable
+from math import inf
 from typing import Any, Generic, TypeVar
 
 import trio
@@ -45,13 +46,14 @@ _NOT_AVAILABLE = {
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     ErrorCode.REQUEST_TIMED_OUT,
 }
+_OF_ALL = {ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT}
 _DONE = object()
 
 
 class _Write:
     """What one operation wants appended, from then until it is committed or has failed."""
 
-    __slots__ = ("done", "encoded", "end", "number", "outcome", "size")
+    __slots__ = ("done", "encoded", "end", "number", "outcome", "queued", "size", "turn")
 
     def __init__(self, number: int, outcome: Outcome[Any], encoded: list[tuple[bytes, bytes | None]], size: int):
         self.number = number
@@ -60,6 +62,15 @@ class _Write:
         self.size = size
         self.end = -1
         self.done: Pending[Any] = Pending()
+        self.queued = True
+        """Until its append begins, or it has failed."""
+        self.turn: trio.Event | None = None
+        """While who submitted it waits for that, or for his turn to append."""
+
+    def leaves_queue(self) -> None:
+        self.queued = False
+        if self.turn is not None:
+            self.turn.set()
 
     def joins(self, other: _Write) -> bool:
         """Whether both may be in one batch."""
@@ -201,14 +212,15 @@ class Shard(Generic[M]):
         COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, REQUEST_TIMED_OUT, MESSAGE_TOO_LARGE.
         """
         outcome = operation(self._usable(), self.now())
-        done = await self._submit(outcome) if outcome.writes else self._last_write(outcome)
+        deadline = trio.current_time() + self._write_timeout_s
+        done = await self._submit(outcome, deadline) if outcome.writes else self._last_write(outcome)
         if done is not None:
-            result = await _answer(done, self._write_timeout_s)
+            result = await _answer(done, deadline)
             if isinstance(result, KafkaError):
-                raise result
+                raise result if outcome.writes else _of_another(result)
         if not isinstance(outcome.response, Pending):
             return outcome.response
-        answer = await _answer(outcome.response, None)
+        answer = await _answer(outcome.response)
         if isinstance(answer, KafkaError):
             raise answer
         return answer
@@ -221,7 +233,7 @@ class Shard(Generic[M]):
             try:
                 outcome = operation(self.now())
                 if outcome is not None and outcome.writes:
-                    await self._submit(outcome)
+                    await self._submit(outcome, trio.current_time() + self._write_timeout_s)
             except KafkaError as error:
                 logger.warning("coordinator's own operation failed log=%r error=%s", self.log, error)
             except Exception:
@@ -238,17 +250,42 @@ class Shard(Generic[M]):
                 return writes[-1].done
         return None
 
-    async def _submit(self, outcome: Outcome[Any]) -> Pending[Any]:
+    async def _submit(self, outcome: Outcome[Any], deadline: float) -> Pending[Any]:
+        """Returns when the append has been begun, or has not been begun by the deadline."""
         write = self._prepare(outcome)
         self._queue.append(write)
-        if not self._busy:
-            self._busy = True
-            with trio.CancelScope(shield=True):  # others' writes may be among them
-                try:
-                    await self._append_all()
-                finally:
-                    self._busy = False
+        with trio.CancelScope(shield=True):  # others' writes may be among them
+            if not self._busy or await self._turn(write, deadline):
+                await self._append_from(write)
         return write.done
+
+    async def _turn(self, write: _Write, deadline: float) -> bool:
+        """Waits while somebody else appends; whether it is now for this write's caller to go on."""
+        turn = write.turn = trio.Event()
+        with trio.move_on_at(deadline):
+            await turn.wait()
+        write.turn = None
+        return turn.is_set() and write.queued
+
+    async def _append_from(self, write: _Write) -> None:
+        """Appends until this write is out of the queue, and then whatever nobody waits to go on with.
+
+        So that no caller waits for his response for as long as others write.
+        """
+        self._busy, handed_over = True, False
+        try:
+            while self._queue and not handed_over:
+                await self._append_next()
+                handed_over = not write.queued and self._hand_over()
+        finally:
+            self._busy = handed_over
+
+    def _hand_over(self) -> bool:
+        for waiting in self._queue:
+            if waiting.turn is not None:
+                waiting.turn.set()
+                return True
+        return False
 
     def _prepare(self, outcome: Outcome[Any]) -> _Write:
         """Encodes the records and replays them into the state."""
@@ -278,23 +315,26 @@ class Shard(Generic[M]):
         timeline.end()
         return _Write(number, outcome, encoded, size)
 
-    async def _append_all(self) -> None:
-        while self._queue:
-            writes = self._appending = self._next_batch()
-            try:
-                end = await self.log.append(self._batch(writes), verification=writes[0].outcome.verification)
-            except KafkaError as error:
-                self._fail_from(writes[0].number, as_coordinator(error))
-            except BaseException:
-                self._fail_from(writes[0].number, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-                raise
-            else:
-                if self._appending:  # not closed meanwhile
-                    for write in writes:
-                        write.end = end
-                    self._uncommitted.extend(writes)
-                    self._appending = []
-                    self._progressed()
+    async def _append_next(self) -> None:
+        writes = self._appending = self._next_batch()
+        outcome = writes[0].outcome
+        version = 0 if outcome.marker is None else outcome.marker.transaction_version
+        try:
+            end = await self.log.append(
+                self._batch(writes), transaction_version=version, verification=outcome.verification
+            )
+        except KafkaError as error:
+            self._fail_from(writes[0].number, as_coordinator(error))
+        except BaseException:
+            self._fail_from(writes[0].number, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+            raise
+        else:
+            if self._appending:  # not closed meanwhile
+                for write in writes:
+                    write.end = end
+                self._uncommitted.extend(writes)
+                self._appending = []
+                self._progressed()
 
     def _next_batch(self) -> list[_Write]:
         queue = self._queue
@@ -303,6 +343,8 @@ class Shard(Generic[M]):
         while queue and writes[0].joins(queue[0]) and queue[0].size <= room:
             room -= queue[0].size
             writes.append(queue.popleft())
+        for write in writes:
+            write.leaves_queue()
         return writes
 
     def _batch(self, writes: list[_Write]) -> bytes:
@@ -341,26 +383,37 @@ class Shard(Generic[M]):
     def _fail_from(self, number: int, error: KafkaError) -> None:
         """Takes the state back to before this write; it and all that came after it have failed."""
         self.machine.timeline.revert(number)
-        failed = [write for write in (*self._uncommitted, *self._appending, *self._queue) if write.number >= number]
+        failed = [(write, error) for write in (*self._uncommitted, *self._appending) if write.number >= number]
+        failed += [(write, _of_another(error)) for write in self._queue]
+        for write in self._queue:
+            write.leaves_queue()
         self._uncommitted = deque(write for write in self._uncommitted if write.number < number)
         self._appending = []
         self._queue.clear()
-        for write in failed:
+        for write, told in failed:
             if write.outcome.failed is not None:
-                write.outcome.failed(error, self.now())
-            write.done.answer(error)
+                write.outcome.failed(told, self.now())
+            write.done.answer(told)
 
 
-async def _answer(pending: Pending[T], timeout_s: float | None) -> T | KafkaError:
-    """Waits for the answer. REQUEST_TIMED_OUT after `timeout_s` seconds, if given."""
+async def _answer(pending: Pending[T], deadline: float = inf) -> T | KafkaError:
+    """Waits for the answer. REQUEST_TIMED_OUT at the deadline, if there is one."""
     if not pending.done:
         event = trio.Event()
         pending.then(event.set)
-        with trio.move_on_after(float("inf") if timeout_s is None else timeout_s):
+        with trio.move_on_at(deadline):
             await event.wait()
     if pending.result is None:
         return KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     return pending.result
+
+
+def _of_another(error: KafkaError) -> KafkaError:
+    """What those are told who have only seen what the failed write did.
+
+    What is wrong with its records or its producer is none of theirs: they are to try again.
+    """
+    return error if error.code in _OF_ALL else KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 def as_coordinator(error: KafkaError) -> KafkaError:

@@ -37,9 +37,12 @@ class MemoryLog:
         self.gate: trio.Event | None = None
         self.batches: list[BatchHeader] = []
         self.guards: list[VerificationGuard | None] = []
+        self.versions: list[int] = []
         self.progressed: Callable[[], None] = lambda: None
 
-    async def append(self, batch: bytes, *, verification: VerificationGuard | None = None) -> int:
+    async def append(
+        self, batch: bytes, *, transaction_version: int = 0, verification: VerificationGuard | None = None
+    ) -> int:
         if self.gate is not None:
             await self.gate.wait()
         if self.failure is not None:
@@ -47,6 +50,7 @@ class MemoryLog:
         header = read_header(batch)
         self.batches.append(header)
         self.guards.append(verification)
+        self.versions.append(transaction_version)
         self.data += write_prefix(self.end, header.batch_length, 0) + batch[16:]
         self.end += header.count
         if self.commits:
@@ -197,6 +201,52 @@ async def test_writes_that_come_while_an_append_is_under_way_share_the_next_batc
     assert shard.read(read("a")) == 4
 
 
+async def test_nobody_waits_for_as_long_as_others_write() -> None:
+    log = MemoryLog()
+    log.gate = trio.Event()
+    shard = await shard_of(log)
+    answered: list[int] = []
+
+    async def write(number: int) -> None:
+        await shard.write(put("a", number))
+        answered.append(number)
+
+    async def let_one_append_through() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+        gate, log.gate = log.gate, trio.Event()
+        assert gate is not None
+        gate.set()
+        await trio.testing.wait_all_tasks_blocked()
+
+    seen: list[list[int]] = []
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(write, 0)
+        for number in range(1, 5):
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(write, number)
+            await let_one_append_through()
+            seen.append(answered.copy())
+        await let_one_append_through()
+    assert seen == [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3]]
+    assert shard.read(read("a")) == 4
+
+
+async def test_what_takes_too_long_to_be_appended_is_answered_so_and_appended_later(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    log = MemoryLog()
+    log.gate = trio.Event()
+    shard = await shard_of(log)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(shard.write, put("a", 1))
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(KafkaError) as raised:
+            await shard.write(put("a", 2))
+        assert raised.value.code is ErrorCode.REQUEST_TIMED_OUT
+        log.gate.set()
+    assert shard.read(read("a")) == 2
+
+
 async def test_a_transactions_writes_share_a_batch_if_they_share_the_guard() -> None:
     """One that was begun after a marker has a guard of its own, with which the others would not be taken."""
     log = MemoryLog()
@@ -250,6 +300,30 @@ async def test_what_waits_behind_a_failed_append_fails_too() -> None:
         log.gate.set()
     assert codes == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 3
     assert "a" not in shard.machine.numbers
+
+
+async def test_who_has_only_seen_what_was_refused_is_to_try_again() -> None:
+    log = MemoryLog()
+    log.gate = trio.Event()
+    shard = await shard_of(log)
+    codes: list[ErrorCode] = []
+
+    async def write(operation: Callable[[Numbers, Now], Outcome[str]]) -> None:
+        with pytest.raises(KafkaError) as raised:
+            await shard.write(operation)
+        codes.append(raised.value.code)
+
+    def look(machine: Numbers, now: Now) -> Outcome[str]:
+        return Outcome("nothing to write")
+
+    async with trio.open_nursery() as nursery:
+        for operation in (put("a", 1, producer=Producer(7, 0)), look, put("a", 2)):
+            nursery.start_soon(write, operation)
+            await trio.testing.wait_all_tasks_blocked()
+        log.failure = KafkaError(ErrorCode.INVALID_TXN_STATE)
+        log.gate.set()
+    told = {code: codes.count(code) for code in codes}
+    assert told == {ErrorCode.INVALID_TXN_STATE: 1, ErrorCode.COORDINATOR_NOT_AVAILABLE: 2}
 
 
 async def test_a_caller_that_goes_away_undoes_nothing() -> None:
@@ -320,8 +394,8 @@ async def test_loading_replays_records_tombstones_and_transactions() -> None:
     await shard.write(put("gone", None))
     await shard.write(put("b", 2, producer=one))
     await shard.write(put("c", 3, producer=two))
-    await shard.write(lambda machine, now: Outcome(None, marker=Marker(one, True, 5)))
-    await shard.write(lambda machine, now: Outcome(None, marker=Marker(two, False, 5)))
+    await shard.write(lambda machine, now: Outcome(None, marker=Marker(one, True, 5, 2)))
+    await shard.write(lambda machine, now: Outcome(None, marker=Marker(two, False, 5, 0)))
     await shard.write(put("d", 4, producer=one))
     assert [(batch.control, batch.transactional, batch.producer_id) for batch in log.batches[3:]] == [
         (False, True, 7),
@@ -330,6 +404,7 @@ async def test_loading_replays_records_tombstones_and_transactions() -> None:
         (True, True, 8),
         (False, True, 7),
     ]
+    assert log.versions[5:] == [2, 0, 0]
     again = await shard_of(MemoryLog(log.data))
     for machine in (shard.machine, again.machine):
         assert dict(machine.numbers.items()) == {"a": 1, "b": 2}

@@ -342,6 +342,10 @@ def test_markers_of_admins(both: Both) -> None:
                 marker = markers(marker_of, (topic, 1), transaction_version=transaction_version)
                 write_markers(side, marker, note=f"{transaction_version=}")
         write_markers(side, markers(stranger, (topic, 1)), markers(stranger.after(1), (topic, 1)), note="two")
+        for nobody in (stranger._replace(epoch=-1), Producer(-1, 0), Producer(-1, -1)):
+            for place in ((topic, 0), (side.name("absent"), 0)):
+                write_markers(side, markers(nobody, place), note=f"of nobody, {place[0] == topic=}")
+        write_markers(side, markers(stranger), note="for no partition")
         for partition in (0, 1):
             side.ask(fetch(side, topic, partition=partition, isolation_level=READ_COMMITTED))
 

@@ -18,6 +18,7 @@ from kwire.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from kwire.protocol.records.header import NO_PRODUCER_ID
 from kwire.protocol.types import TopicPartition
 from kwire.security.authorizer import Operation, ResourceType
 
@@ -32,6 +33,9 @@ async def handle(broker: Broker, context: RequestContext, request: WriteTxnMarke
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     by_producer: dict[int, dict[TopicPartition, ErrorCode]] = {}
     for asked in request.markers:
+        if _of_nobody(asked) and any(partition in broker.replicas.partitions for partition in _partitions(asked)):
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Apache Kafka, which can't make such a marker
+    for asked in request.markers:
         marker = EndMarker(
             Producer(asked.producer_id, asked.producer_epoch),
             asked.transaction_result,
@@ -39,7 +43,8 @@ async def handle(broker: Broker, context: RequestContext, request: WriteTxnMarke
             asked.transaction_version,
         )
         results = await append_markers(broker, marker, _partitions(asked))
-        by_producer.setdefault(asked.producer_id, {}).update(results)
+        if results:
+            by_producer.setdefault(asked.producer_id, {}).update(results)
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(results))
@@ -57,6 +62,11 @@ def failed(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarker
             for asked in request.markers
         ]
     )
+
+
+def _of_nobody(asked: WritableTxnMarker) -> bool:
+    """Whether it can't be the marker of a producer."""
+    return asked.producer_id == NO_PRODUCER_ID or asked.producer_epoch < 0
 
 
 def _partitions(asked: WritableTxnMarker) -> list[TopicPartition]:

@@ -8,10 +8,12 @@ from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kwire.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
+    WritableTxnMarkerResult,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
 from kwire.security.authorizer import Operation
+from tests.broker.apis.test_offsets_in_transactions import ADDS, commit, committed, prepare
 from tests.broker.apis.transactions import Producer, add, begin, partitions, write
 from tests.broker.scene import Scene, running
 
@@ -36,6 +38,10 @@ async def ask(
     )
     (told,) = (await scene.call(WriteTxnMarkersRequest(markers=[marker]), version)).markers
     assert told.producer_id == producer.id
+    return _codes(told)
+
+
+def _codes(told: WritableTxnMarkerResult) -> dict[tuple[str, int], int]:
     return {
         (topic.name, partition.partition_index): partition.error_code
         for topic in told.topics
@@ -107,6 +113,55 @@ async def test_a_group_coordinator_takes_the_markers_of_its_partitions(autojump_
         scene.broker.coordinators.groups.resign(0)
         told = await ask(scene, Producer(7, 0), {"__consumer_offsets": [0]})
         assert told == {("__consumer_offsets", 0): ErrorCode.NOT_LEADER_OR_FOLLOWER}
+
+
+async def test_the_transaction_version_decides_for_the_partitions_of_groups_too(autojump_clock) -> None:
+    """A marker of the transaction before that comes again, late, must not end this one."""
+    async with running({"offsets.topic.num.partitions": "1"}) as scene:
+        producer = await prepare(scene)
+        assert await commit(scene, producer, ADDS) == 0
+        offsets = {"__consumer_offsets": [0]}
+        late = await ask(scene, producer, offsets, commit=True, transaction_version=2)
+        assert late == {("__consumer_offsets", 0): ErrorCode.INVALID_PRODUCER_EPOCH}
+        assert await committed(scene) == -1
+        next_epoch = Producer(producer.id, producer.epoch + 1)
+        for _ in range(2):
+            told = await ask(scene, next_epoch, offsets, commit=True, transaction_version=2)
+            assert told == {("__consumer_offsets", 0): 0}
+        assert await committed(scene) == 5
+
+
+@pytest.mark.parametrize("nobody", [Producer(7, -1), Producer(-1, 0), Producer(-1, -1)])
+async def test_of_nobody_there_is_no_marker(nobody: Producer, autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("topic")
+        markers = [
+            WritableTxnMarker(
+                producer_id=producer.id,
+                producer_epoch=producer.epoch,
+                topics=[WritableTxnMarkerTopic(name="topic", partition_indexes=[0])],
+            )
+            for producer in (Producer(8, 0), nobody)
+        ]
+        response = await scene.call(WriteTxnMarkersRequest(markers=markers))
+        refused = {("topic", 0): ErrorCode.UNKNOWN_SERVER_ERROR}
+        assert [_codes(told) for told in response.markers] == [refused] * 2
+        assert scene.log("topic").log_end_offset == 0
+        assert await ask(scene, nobody, {"no": [0]}) == {("no", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+async def test_of_a_marker_for_no_partition_nothing_is_told(autojump_clock) -> None:
+    async with running() as scene:
+        response = await scene.call(WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=7)]))
+        assert response.markers == []
+
+
+async def test_a_partition_that_is_offline_is_unknown(autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("topic")
+        scene.broker.replicas.partition("topic", 0).lose_log()
+        told = await ask(scene, Producer(7, 0), {"topic": [0]})
+        assert told == {("topic", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 async def test_several_markers_of_a_producer_have_one_answer(autojump_clock) -> None:

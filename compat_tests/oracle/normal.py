@@ -38,6 +38,7 @@ KEYS = (
 """What the items of a list are about: the first of these fields that say something."""
 ORDERED = frozenset({"synonyms", "record_errors", "aborted_transactions", "active_producers"})
 """Lists whose order says something."""
+_PRODUCER_IDS = ("producer_id", "previous_producer_id", "next_producer_id")
 DAY_MS = 86_400_000
 _TIMES = re.compile(r"\b1[0-9]{12}\b")
 _MEMBER_ID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$|^[\w-]{22}$")
@@ -92,7 +93,9 @@ class Names:
             return ErrorCode(value).name
         if field == "port" and value == self._address[1]:
             return "<its port>"
-        if (field == "producer_id" and value >= 0) or (field == "session_id" and value > 0):
+        if field in _PRODUCER_IDS and value >= 0:
+            return self._numbered("producer_id", value)
+        if field == "session_id" and value > 0:
             return self._numbered(field, value)
         if field == "finalized_features_epoch" and value >= 0:
             return "<its epoch>"

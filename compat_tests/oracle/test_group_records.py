@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compat_tests.oracle.asking import ALL, fetch
+from compat_tests.oracle import internal_topics
 from compat_tests.oracle.both import Both
 from compat_tests.oracle.groups import (
     PREPARING,
@@ -14,50 +14,25 @@ from compat_tests.oracle.groups import (
     settle_groups,
     stable,
 )
-from compat_tests.oracle.normal import tree
 from compat_tests.oracle.sides import Side
+from kwire.metadata.names import CONSUMER_OFFSETS
 from kwire.protocol.coordinator_records.record_types import GROUP_RECORD_TYPES
-from kwire.protocol.coordinator_records.serde import decode_record
 from kwire.protocol.messages.delete_groups import DeleteGroupsRequest
-from kwire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kwire.protocol.records.header import iter_batches
-from kwire.protocol.records.record import iter_records
-from kwire.protocol.version_prefixed import read_prefix
+from kwire.protocol.schema import Message
 
 pytestmark = pytest.mark.xdist_group("oracle")
 
-TOPIC = "__consumer_offsets"
-LATEST = -1
-
 
 def end(side: Side) -> int:
-    partitions = [ListOffsetsPartition(partition_index=0, timestamp=LATEST)]
-    request = ListOffsetsRequest(replica_id=ALL, topics=[ListOffsetsTopic(name=TOPIC, partitions=partitions)])
-    offset: int = side.call(request).topics[0].partitions[0].offset
-    return offset
+    return internal_topics.end(side, CONSUMER_OFFSETS)
 
 
 def record_what_is_written(side: Side, since: int, *groups: str) -> None:
-    """The records about these groups, from an offset on; there must be some of each."""
-    missing = set(groups)
-    side.settle_topic(TOPIC, 1)
-    upto = end(side)
-    while since < upto:
-        (partition,) = side.call(fetch(side, TOPIC, since)).responses[0].partitions
-        for header, batch in iter_batches(bytes(partition.records)):
-            for record in iter_records(bytes(batch)):
-                since = header.next_offset
-                if record.key is None:
-                    continue
-                key, value = decode_record(GROUP_RECORD_TYPES, record.key, record.value)
-                group = getattr(key, "group", None) or getattr(key, "group_id", "")
-                if group in groups:
-                    missing.discard(group)
-                    version = None if record.value is None else read_prefix(record.value)
-                    told = {"key": tree(key, side.names), "version": version}
-                    told["value"] = None if value is None else tree(value, side.names)
-                    side.record(type(key).__name__, told)
-    assert not missing
+    internal_topics.record_what_is_written(side, CONSUMER_OFFSETS, GROUP_RECORD_TYPES, since, _group, *groups)
+
+
+def _group(key: Message) -> str:
+    return getattr(key, "group", None) or getattr(key, "group_id", "")
 
 
 def test_a_group_from_its_beginning_to_its_end(both: Both) -> None:

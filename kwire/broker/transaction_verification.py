@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+import trio
+
 from kwire.client.errors import ClientError
 from kwire.coordinator.runtime.outcome import Producer
 from kwire.metadata.names import CONSUMER_OFFSETS
@@ -113,7 +115,7 @@ async def _verify(
         return {}, {}
     guards, refused = _guards(broker, producer, sequences, adds=adds)
     while guards:
-        codes = await _ask(broker, support, transactional_id, producer, guards)
+        codes = await _ask_patiently(broker, support, transactional_id, producer, guards)
         asked = guards
         if adds:
             guards, refused = _guards(broker, producer, sequences, adds=adds)
@@ -140,6 +142,27 @@ def _guards(
             if guard is not None:
                 guards[partition] = guard
     return guards, refused
+
+
+async def _ask_patiently(
+    broker: Broker,
+    support: Support,
+    transactional_id: str,
+    producer: Producer,
+    partitions: Mapping[TopicPartition, VerificationGuard],
+) -> dict[TopicPartition, ErrorCode]:
+    """As `_ask`; before a partition is added, the markers of the transaction before may still be under way.
+
+    It is this broker that waits for them: one that is asked would keep those waiting that ask after this one.
+    """
+    transactions = broker.coordinators.transactions
+    patient_until = transactions.patient_until()
+    while True:
+        codes = await _ask(broker, support, transactional_id, producer, partitions)
+        concurrent = support is Support.ADDS and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
+        if not concurrent or trio.current_time() >= patient_until:
+            return codes
+        await transactions.back_off(transactional_id)
 
 
 async def _ask(

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 class Transactions:
-    """For handlers: `write` and `coordinator`; for produce and offset commits: `add_partitions`."""
+    """For handlers: `write` and `coordinator`; for other brokers, produce and offset commits: `add_partitions`."""
 
     def __init__(self, broker: Broker) -> None:
         self.coordinator: Coordinator[TransactionMachine] = Coordinator("transaction", self._shard)
@@ -101,16 +101,23 @@ class Transactions:
 
         They get `add.partitions.to.txn.retry.backoff.max.ms` before CONCURRENT_TRANSACTIONS is raised.
         """
-        config = self._broker.config
-        patient_until = trio.current_time() + config["add.partitions.to.txn.retry.backoff.max.ms"] / 1000
+        patient_until = self.patient_until()
         while True:
             try:
                 return await self.write(transactional_id, operation)
             except KafkaError as error:
                 if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS or trio.current_time() >= patient_until:
                     raise
-            with trio.move_on_after(config["add.partitions.to.txn.retry.backoff.ms"] / 1000):
-                await self._under_way.get(transactional_id, _NOTHING).wait()
+            await self.back_off(transactional_id)
+
+    def patient_until(self) -> float:
+        """Until when, by Trio's clock, who is told CONCURRENT_TRANSACTIONS now is to ask again."""
+        return trio.current_time() + self._broker.config["add.partitions.to.txn.retry.backoff.max.ms"] / 1000
+
+    async def back_off(self, transactional_id: str) -> None:
+        """Waits before that: until the markers are written, where this broker knows when that is."""
+        with trio.move_on_after(self._broker.config["add.partitions.to.txn.retry.backoff.ms"] / 1000):
+            await self._under_way.get(transactional_id, _NOTHING).wait()
 
     async def add_partitions(
         self,
@@ -135,7 +142,7 @@ class Transactions:
                 return self.shard_of(transactional_id).read(
                     lambda machine, now: verify_partitions(machine, transactional_id, producer, partitions)
                 )
-            await self.write_when_complete(
+            await self.write(
                 transactional_id,
                 lambda machine, now, _: add_partitions(
                     machine, now, transactional_id, producer, partitions, EPOCH_BUMP
@@ -232,6 +239,7 @@ class Transactions:
 _AS_COORDINATOR = {
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 
 

@@ -126,6 +126,15 @@ async def test_records_and_markers_cross_from_broker_to_broker(autojump_clock):
         assert [transaction.first_offset for transaction in read.aborted or ()] == [2]
 
 
+async def test_the_next_transaction_waits_for_the_markers_of_the_one_before(autojump_clock):
+    async with two_brokers() as (w, client, _here, there):
+        for _ in range(5):
+            assert await client.write("t", b"one") is ErrorCode.NONE
+            assert await client.end() is ErrorCode.NONE
+        await client.until("CompleteCommit")
+        assert w.log(there).last_stable_offset == 10
+
+
 async def test_what_the_client_added_is_verified_with_the_coordinator(autojump_clock):
     async with two_brokers() as (_w, client, _here, _there):
         assert await client.write("t", b"one", VERIFIED) is ErrorCode.TRANSACTION_ABORTABLE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import trio
 
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTransaction
@@ -120,6 +121,24 @@ async def test_brokers_may_only_look(autojump_clock) -> None:
         _, codes = await add_as_broker(scene, asked(producer, 1, verify_only=True, transactional_id="other"))
         assert codes == {"other": {("topic", 1): ErrorCode.INVALID_PRODUCER_ID_MAPPING}}
         assert [topic.partitions for topic in (await describe(scene)).topics] == [[1]]
+
+
+async def test_a_broker_that_asks_does_not_wait_for_markers(autojump_clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks again itself: whatever it asks next on the same connection would wait too."""
+    async with running() as scene:
+        await scene.create("topic")
+        producer = await begin(scene)
+        await add(scene, producer, partitions(0))
+        let_go = transactions.hold_markers(scene, monkeypatch)
+        _, following = await end(scene, producer)
+        before = trio.current_time()
+        _, codes = await add_as_broker(scene, asked(following, 0))
+        assert codes == {"t": {("topic", 0): ErrorCode.CONCURRENT_TRANSACTIONS}}
+        assert trio.current_time() == before
+        await let_go()
+        await until(scene, "CompleteCommit")
+        _, codes = await add_as_broker(scene, asked(following, 0))
+        assert codes == {"t": {("topic", 0): 0}}
 
 
 async def test_brokers_add_internal_topics(autojump_clock) -> None:

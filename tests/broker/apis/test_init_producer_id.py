@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kwire.protocol.errors import ErrorCode
+from kwire.cluster.leader_log import LeaderLog
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.init_producer_id import InitProducerIdRequest
 from kwire.security.authorizer import Operation
 from tests.broker.apis import transactions
@@ -73,6 +74,20 @@ async def test_what_a_transactional_producer_must_not_ask_for(
     async with running({"transaction.max.timeout.ms": "70000"}) as scene:
         told = await ask(scene, transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
         assert told == (code, -1, -1)
+
+
+@pytest.mark.parametrize("refusal", [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE])
+async def test_what_the_coordinators_log_does_not_take(
+    refusal: ErrorCode, autojump_clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running() as scene:
+        await transactions.coordinate(scene)
+
+        async def refuse(*arguments: Any, **options: Any) -> int:
+            raise KafkaError(refusal)
+
+        monkeypatch.setattr(LeaderLog, "append", refuse)
+        assert await ask(scene, transactional_id="it") == (ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1)
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])

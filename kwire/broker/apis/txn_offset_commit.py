@@ -67,6 +67,9 @@ async def _verify(broker: Broker, context: RequestContext, request: TxnOffsetCom
     try:
         return await verify_offsets(broker, context.api_version, request.transactional_id, producer, index)
     except KafkaError as error:
+        if error.code is ErrorCode.NETWORK_EXCEPTION:
+            # Older producers try again with this one only, and without asking for the group's coordinator.
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) from error
         raise as_coordinator(error) from error
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 
@@ -13,11 +15,13 @@ from kwire.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from kwire.protocol.types import TopicPartition
 from tests.broker.scene import Scene, running
 
 from .transactions import GROUP, Producer, add_offsets, begin, end, hold_markers, init, until
 
 VERIFIES, KNOWS_ABORTABLE, ADDS = 3, 4, 5
+LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 async def prepare(scene: Scene) -> Producer:
@@ -95,6 +99,21 @@ async def test_who_is_fenced_stores_nothing(version: int, autojump_clock) -> Non
         await init(scene)
         assert await commit(scene, producer, version) == ErrorCode.INVALID_PRODUCER_EPOCH
         assert await commit(scene, producer, version, transactional_id="x") == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+@pytest.mark.parametrize(
+    ("version", "told"), [(1, ErrorCode.COORDINATOR_NOT_AVAILABLE), (2, LOADING), (VERIFIES, LOADING), (ADDS, LOADING)]
+)
+async def test_without_an_answer_of_the_transactions_coordinator_it_is_to_be_tried_again(
+    version: int, told: ErrorCode, autojump_clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def unanswered(*arguments: Any, verify_only: bool) -> dict[TopicPartition, ErrorCode]:
+        return dict.fromkeys(arguments[3], ErrorCode.NETWORK_EXCEPTION)
+
+    async with running() as scene:
+        producer = await prepare(scene)
+        monkeypatch.setattr(scene.broker.coordinators.transactions, "add_partitions", unanswered)
+        assert await commit(scene, producer, version) == told
 
 
 async def test_a_transaction_follows_while_the_markers_of_the_one_before_are_written(

@@ -23,7 +23,7 @@ class Peers:
         self._opening: dict[int, trio.Lock] = {}
 
     async def call(self, broker_id: int, request: Message) -> Any:
-        """The other broker's response, which takes `request.timeout.ms` at the most. Raises ClientError."""
+        """The other broker's response, for which `request.timeout.ms` is waited at the most. Raises ClientError."""
         return await (await self._connection(broker_id)).call(request)
 
     def close(self) -> None:
@@ -43,6 +43,8 @@ class Peers:
                 or connection.closed
                 or (connection.host, connection.port) != (endpoint.host, endpoint.port)
             ):
+                if connection is not None:
+                    connection.close()
                 timeout = self._broker.config["request.timeout.ms"] / 1000
                 connection = self._connections[broker_id] = await Connection.open(
                     self._broker.ports.transport, endpoint.host, endpoint.port, request_timeout=timeout

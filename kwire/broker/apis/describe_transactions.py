@@ -45,7 +45,7 @@ def _described(broker: Broker, session: Session, transactional_id: str) -> Trans
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     shard = broker.coordinators.transactions.shard_of(transactional_id)
-    found = shard.read(lambda machine, now: describe_transaction(machine, now, transactional_id))
+    found = shard.read(lambda machine, now: describe_transaction(machine, transactional_id))
     topics: dict[str, TopicData] = {}
     for topic, index in sorted(found.partitions):
         if topic in topics or session.allows(Operation.DESCRIBE, ResourceType.TOPIC, topic):

@@ -47,7 +47,8 @@ def end_txn(
     """
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
-    before = machine.transactions.get(transactional_id) or machine.transactions.committed(transactional_id)
+    # What is not committed yet may be taken back: it has fenced nobody.
+    before = machine.transactions.committed(transactional_id) or machine.transactions.get(transactional_id)
     if before is None:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     bumps = client_version >= EPOCH_BUMP

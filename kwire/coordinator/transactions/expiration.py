@@ -12,13 +12,15 @@ from kwire.coordinator.runtime.outcome import Now, Outcome
 from kwire.coordinator.transactions.records import tombstone
 from kwire.coordinator.transactions.states import TransactionState
 from kwire.coordinator.transactions.transaction import Transaction
+from kwire.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kwire.coordinator.transactions.machine import TransactionMachine
 
 _KEY = ("expiration",)
 _CHARACTERS_AT_ONCE = 16384
-"""Of the transactional ids in one batch of tombstones, which stays below `max.message.bytes` so."""
+"""Of the transactional ids in one batch of tombstones, which few topics will find too large."""
+_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 
 _AT_REST = (TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
 
@@ -41,11 +43,15 @@ def _look_through(machine: TransactionMachine, now: Now) -> None:
                 characters = 0
             portion.append(transactional_id)
             characters += len(transactional_id)
-    for number, expired in enumerate(portions):
+    for expired in portions:
         if expired:
-            machine.deadlines.schedule((*_KEY, number), now.ms, partial(_forget, machine, expired))
+            _forget_soon(machine, expired, now)
     if len(machine.transactions):
         watch(machine, now)
+
+
+def _forget_soon(machine: TransactionMachine, expired: list[str], now: Now) -> None:
+    machine.deadlines.schedule((*_KEY, expired[0]), now.ms, partial(_forget, machine, expired))
 
 
 def _expired(machine: TransactionMachine, transactional_id: str, transaction: Transaction, now: Now) -> bool:
@@ -69,4 +75,11 @@ def _forget(machine: TransactionMachine, expired: list[str], now: Now) -> Outcom
         for transactional_id in gone:
             machine.forget(transactional_id)
 
-    return Outcome(None, [tombstone(transactional_id) for transactional_id in gone], committed=committed)
+    def failed(error: KafkaError, now: Now) -> None:
+        if error.code in _TOO_LARGE and len(gone) > 1:
+            half = len(gone) // 2
+            _forget_soon(machine, gone[:half], now)
+            _forget_soon(machine, gone[half:], now)
+
+    records = [tombstone(transactional_id) for transactional_id in gone]
+    return Outcome(None, records, committed=committed, failed=failed)

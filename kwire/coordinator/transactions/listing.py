@@ -43,7 +43,7 @@ def list_transactions(machine: TransactionMachine, now: Now, wanted: Filter) -> 
     ]
 
 
-def describe_transaction(machine: TransactionMachine, now: Now, transactional_id: str) -> Transaction:
+def describe_transaction(machine: TransactionMachine, transactional_id: str) -> Transaction:
     """Raises TRANSACTIONAL_ID_NOT_FOUND."""
     found = machine.transactions.committed(transactional_id)
     if found is None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kwire.coordinator.transactions.machine import TransactionMachine
 
 _KEY = ("timeouts",)
+_NEVER = 2**31 - 1
+"""A timeout that does not come, however long the transaction is open."""
 
 
 def watch(machine: TransactionMachine, now: Now, transactional_id: str) -> None:
@@ -33,10 +35,12 @@ def _watch(machine: TransactionMachine, now: Now) -> None:
 
 def _look_through(machine: TransactionMachine, now: Now) -> None:
     for transactional_id in sorted(machine.ongoing):
-        found = machine.transactions.committed(transactional_id)
+        if machine.pending(transactional_id):
+            continue
+        found = machine.transactions.get(transactional_id)
         if found is None or found.state is not TransactionState.ONGOING:
             machine.ongoing.discard(transactional_id)
-        elif found.start_ms + found.timeout_ms < now.wall_ms and not machine.pending(transactional_id):
+        elif found.timeout_ms != _NEVER and found.start_ms + found.timeout_ms < now.wall_ms:
             machine.effects.timed_out(transactional_id, found.producer)
     if machine.ongoing:
         _watch(machine, now)

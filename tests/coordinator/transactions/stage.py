@@ -67,14 +67,23 @@ class Stage:
             self.machine.replay(record, None)
         self.machine.loaded(self.now)
 
-    def reload(self) -> None:
-        """Another coordinator takes over: what was not committed is lost."""
+    def reload(self, *, committed: bool = True) -> None:
+        """Another coordinator takes over: what was not committed is lost.
+
+        Without `committed`, what it reads is not on all in-sync replicas yet.
+        """
         self.machine.unloaded(self.now)
         self._waiting.clear()
         self.noted.due.clear()
         self.noted.late.clear()
         self.machine = self._machine()
+        if committed:
+            self._load()
+            return
+        number = self.machine.timeline.begin()
         self._load()
+        self.machine.timeline.end()
+        self._waiting.append((number, Outcome(None), []))
 
     def do(self, operation: Callable[..., Outcome[Any]], *args: Any, **options: Any) -> Any:
         """The operation's response; raises KafkaError as the runtime does. A producer id is given if it is needed."""

@@ -63,6 +63,19 @@ def test_a_decision_that_cannot_be_written_is_none() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2])
+def test_nobody_is_fenced_by_what_may_be_taken_back(version: int) -> None:
+    stage = Stage(version)
+    producer = stage.init()
+    stage.commits = False
+    stage.init()
+    assert code_of(stage.end, producer) is ErrorCode.CONCURRENT_TRANSACTIONS
+    stage.fail()
+    stage.commits = True
+    stage.add(producer, 0)
+    stage.end(producer)
+
+
+@pytest.mark.parametrize("version", [1, 2])
 def test_who_may_end(version: int) -> None:
     stage = Stage(version)
     producer = stage.init()

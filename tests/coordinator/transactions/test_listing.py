@@ -47,10 +47,10 @@ def test_only_what_is_committed_is_told(stage: Stage) -> None:
     stage.init("new")
     assert names(stage) == {"empty", "open"}
     with pytest.raises(KafkaError) as raised:
-        describe_transaction(stage.machine, stage.now, "new")
+        describe_transaction(stage.machine, "new")
     assert raised.value.code is ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     stage.commit()
-    assert describe_transaction(stage.machine, stage.now, "new").state is TransactionState.EMPTY
+    assert describe_transaction(stage.machine, "new").state is TransactionState.EMPTY
 
 
 def test_states_have_kafkas_names() -> None:

@@ -9,7 +9,7 @@ import pytest
 from kwire.coordinator.runtime.outcome import Outcome, Producer
 from kwire.coordinator.transactions.states import TransactionState
 from kwire.coordinator.transactions.timeouts import abort
-from kwire.protocol.errors import ErrorCode
+from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.transactions.stage import TIMEOUT_MS, Stage, code_of
 
 INTERVAL_MS = 10_000
@@ -59,6 +59,25 @@ def test_a_new_coordinator_keeps_the_time() -> None:
     stage.reload()
     stage.pass_time(INTERVAL_MS)
     assert stage.noted.late == [("t", producer)]
+
+
+def test_a_new_coordinator_keeps_the_time_of_what_is_committed_later() -> None:
+    stage = Stage()
+    producer = open_one(stage)
+    stage.reload(committed=False)
+    stage.pass_time(TIMEOUT_MS + INTERVAL_MS)
+    assert stage.noted.late == []
+    stage.commit()
+    stage.pass_time(INTERVAL_MS)
+    assert stage.noted.late == [("t", producer)]
+
+
+@pytest.mark.parametrize(("timeout_ms", "late"), [(2**31 - 2, 1), (2**31 - 1, 0)])
+def test_the_longest_timeout_stands_for_none(timeout_ms: int, late: int) -> None:
+    stage = Stage()
+    stage.add(stage.init(timeout_ms=timeout_ms), 0)
+    stage.pass_time(2**31 + INTERVAL_MS)
+    assert len(stage.noted.late) == late
 
 
 def test_the_interval_is_configured() -> None:
@@ -171,6 +190,26 @@ def test_many_are_forgotten_in_several_batches() -> None:
     stage.pass_time(WEEK_MS + HOUR_MS)
     assert len(stage.machine.transactions) == 0
     assert (len(stage.log) - written, max(sizes), len(sizes)) == (10, 1, 10)
+
+
+def test_what_one_batch_cannot_hold_is_forgotten_in_parts() -> None:
+    stage = Stage()
+    for number in range(10):
+        stage.init(f"{number}")
+    submit = stage.submit
+    sizes: list[int] = []
+
+    def refuse_more_than_three(outcome: Outcome[Any]) -> None:
+        sizes.append(len(outcome.records))
+        if len(outcome.records) <= 3:
+            submit(outcome)
+        elif outcome.failed is not None:
+            outcome.failed(KafkaError(ErrorCode.MESSAGE_TOO_LARGE), stage.now)
+
+    stage.submit = refuse_more_than_three  # type: ignore[method-assign]
+    stage.pass_time(WEEK_MS + HOUR_MS)
+    assert len(stage.machine.transactions) == 0
+    assert sizes == [10, 5, 5, 2, 3, 2, 3]
 
 
 def test_nothing_wakes_a_coordinator_without_transactional_ids() -> None:

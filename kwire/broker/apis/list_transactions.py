@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kwire.broker.turns import Turn
-from kwire.coordinator.patterns import PatternError, whole_match
+from kwire.coordinator.patterns import Pattern, PatternError
 from kwire.coordinator.transactions.listing import Filter, list_transactions
 from kwire.coordinator.transactions.states import BY_TITLE
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -63,6 +63,6 @@ def _matches(pattern: str | None) -> Callable[[str], object] | None:
     if not pattern:
         return None
     try:
-        return whole_match(pattern)
+        return Pattern(pattern).matches
     except PatternError as error:
         raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from None

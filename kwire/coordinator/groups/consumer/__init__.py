@@ -24,7 +24,8 @@ the epoch. A partition goes to its new owner only when the one before says that 
     metadata_hash.py    whether the topics of a group have changed
     xxh3.py             the hash function for that
     reconciliation.py   a member's next step towards its target
-    patterns.py         regular expressions and the topics that they match
+    patterns.py         members that subscribe to regular expressions
+    resolution.py       the topics that these match
     assignors/          who gets which partitions
     describing.py       ConsumerGroupDescribe
     classic_members.py  members of the classic protocol in such a group

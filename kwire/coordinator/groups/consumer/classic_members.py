@@ -77,7 +77,7 @@ def join(
         names_changed = member.topic_names != before.topic_names
         if member != before:
             draft.write(member_record(group.id, member))
-        changed = update.write(machine, draft, lambda topic: True, now).changed or names_changed
+        changed = update.write(draft).changed or names_changed
         update_epoch(machine, draft, bump=changed)
         if not downgrades:
             update_target(machine, draft, now)

@@ -21,9 +21,10 @@ from kwire.coordinator.groups.consumer.membership import (
     joining_static_member,
     known_static_member,
 )
-from kwire.coordinator.groups.consumer.patterns import MayDescribe, PatternUpdate
+from kwire.coordinator.groups.consumer.patterns import PatternUpdate
 from kwire.coordinator.groups.consumer.reconciliation import Owned, Target, reconcile
 from kwire.coordinator.groups.consumer.records import current_assignment_record, member_record
+from kwire.coordinator.groups.consumer.resolution import MayDescribe
 from kwire.coordinator.groups.consumer.settings import heartbeat_interval_ms
 from kwire.coordinator.runtime.outcome import Now, Outcome
 from kwire.protocol import uuids
@@ -105,7 +106,8 @@ def _heartbeat(
     names_changed = member.topic_names != before.topic_names
     if member != before:
         draft.write(member_record(request.group_id, member))
-    regex = update.write(machine, draft, may_describe, now)
+    regex = update.write(draft)
+    update.resolve(machine, draft, may_describe, now)
     update_epoch(machine, draft, bump=bump or names_changed or regex.resolved)
     update_target(machine, draft, now)
     return before, take_step(machine, draft, member, owned, now, subscription_changed=names_changed or regex.changed)
@@ -184,7 +186,10 @@ def _described(member: ConsumerMember, caller: Caller, request: ConsumerGroupHea
 def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned | None:
     if request.topic_partitions is None:
         return None
-    return {topic.topic_id: topic.partitions for topic in request.topic_partitions}
+    owned: dict[bytes, list[int]] = {}
+    for topic in request.topic_partitions:  # of which one may come twice
+        owned.setdefault(topic.topic_id, []).extend(topic.partitions)
+    return owned
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:

@@ -1,27 +1,24 @@
 """Subscriptions by regular expression: of RE2, for whole topic names, resolved together for a group.
 
-A heartbeat only notes that something is to be resolved; a deadline that is due at once does it, so that the answer need
-not wait for it, and the group epoch begins when the topics are known.
+A heartbeat only sees to it that they are resolved soon; the group epoch begins when the topics are known.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from kwire.coordinator.groups.consumer.draft import Draft
 from kwire.coordinator.groups.consumer.group import ConsumerGroup
 from kwire.coordinator.groups.consumer.member import ConsumerMember
-from kwire.coordinator.groups.consumer.records import epoch_record, regex_record, regex_tombstone
-from kwire.coordinator.runtime.outcome import Now, Outcome
+from kwire.coordinator.groups.consumer.records import regex_tombstone
+from kwire.coordinator.groups.consumer.resolution import MayDescribe, is_under_way, resolve_soon
+from kwire.coordinator.runtime.outcome import Now
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kwire.coordinator.groups.machine import GroupMachine
     from kwire.metadata.image import MetadataImage
-
-logger = logging.getLogger(__name__)
 
 MIN_REFRESH_MS = 10_000
 """So long resolved expressions stay at least."""
@@ -39,8 +36,8 @@ _REASONS = {
 }
 """By what RE2 says: what RE2/J says to Apache Kafka's clients. Others are the same."""
 
-MayDescribe = Callable[[str], bool]
-"""Whether the client whose heartbeat it is may describe a topic: others are not matched."""
+_LOOK_BEHIND = "invalid perl operator: (?<"
+"""What RE2/J takes for a group's name."""
 
 
 class Change(NamedTuple):
@@ -53,12 +50,13 @@ class Change(NamedTuple):
 
 def check_pattern(regex: str) -> None:
     """Raises INVALID_REGULAR_EXPRESSION."""
-    from kwire.coordinator.patterns import PatternError, whole_match  # brings RE2, which most brokers never need
+    from kwire.coordinator.patterns import Pattern, PatternError  # brings RE2, which most brokers never need
 
     try:
-        whole_match(regex)
+        Pattern(regex)
     except PatternError as error:
-        reason = str(error).partition(": ")[0]
+        said = str(error)
+        reason = "invalid named capture group" if said.startswith(_LOOK_BEHIND) else said.partition(": ")[0]
         raise KafkaError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
             f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_REASONS.get(reason, reason)}.",
@@ -77,24 +75,28 @@ class PatternUpdate:
             check_pattern(self._new)
         self._had_any = bool(group.regex_members)
         self._resolved = len(group.regexes)
-        newest = next(iter(group.regexes.values()), None)
-        self._refreshed_ms = None if newest is None else newest.wall_ms
-        self._version = 0 if newest is None else newest.version
+        resolved = next(iter(group.regexes.values()), None)  # as old as all others
+        self._refreshed_ms = None if resolved is None else resolved.wall_ms
+        self._version = 0 if resolved is None else resolved.version
 
-    def write(self, machine: GroupMachine, draft: Draft, may_describe: MayDescribe, now: Now) -> Change:
-        """To be called when the member is in the draft. Sees to it that what is not resolved soon is."""
+    def write(self, draft: Draft) -> Change:
+        """To be called when the member is in the draft."""
         group = draft.group
         if self._changed and self._old and not group.regex_members[self._old]:
             draft.write(regex_tombstone(group.id, self._old))
-        if self._needs_refresh(machine, group, now):
-            draft.at_end(lambda: _refresh_soon(machine, group.id, may_describe, now))
         known = self._changed and (not self._is_new and self._new in group.regexes if self._new else bool(self._old))
         return Change(self._changed, known)
+
+    def resolve(self, machine: GroupMachine, draft: Draft, may_describe: MayDescribe, now: Now) -> None:
+        """To be called then, too. Sees to it that what is not resolved, or not any more, soon is."""
+        group_id = draft.group_id
+        if self._needs_refresh(machine, draft.group, now):
+            draft.at_end(lambda: resolve_soon(machine, group_id, may_describe, now))
 
     def _needs_refresh(self, machine: GroupMachine, group: ConsumerGroup, now: Now) -> bool:
         if not (self._is_new or self._had_any) or not group.regex_members:
             return False
-        if _key(group.id) in machine.deadlines:
+        if is_under_way(machine, group.id):
             return False
         if self._refreshed_ms is not None and now.wall_ms <= self._refreshed_ms + MIN_REFRESH_MS:
             return False
@@ -105,37 +107,6 @@ class PatternUpdate:
             or self._refreshed_ms is None
             or now.wall_ms > self._refreshed_ms + machine.config()["group.consumer.regex.refresh.interval.ms"]
         )
-
-
-def _key(group_id: str) -> tuple[str, str]:
-    return "regex", group_id
-
-
-def _refresh_soon(machine: GroupMachine, group_id: str, may_describe: MayDescribe, now: Now) -> None:
-    machine.deadlines.schedule(_key(group_id), now.ms, lambda now: _refresh(machine, group_id, may_describe, now))
-
-
-def _refresh(machine: GroupMachine, group_id: str, may_describe: MayDescribe, now: Now) -> Outcome[None] | None:
-    """Finds the topics of all regular expressions of a group, and begins an epoch where they are not the same."""
-    from kwire.coordinator.patterns import whole_match
-
-    group = machine.groups.get(group_id)
-    if not isinstance(group, ConsumerGroup):
-        return None
-    image = machine.image()
-    with Draft(machine, group_id) as draft:
-        changed = False
-        for regex in sorted(group.regex_members.keys()):
-            matches = whole_match(regex)
-            topics = frozenset(name for name in image.topics if matches(name) and may_describe(name))
-            known = group.regexes.get(regex)
-            changed |= topics != (frozenset() if known is None else known.topics)
-            draft.write(regex_record(group_id, regex, topics, image.version, now.wall_ms))
-        metadata_hash = machine.topic_hashes.of_group(group.subscribed_topics(), image)
-        if changed or metadata_hash != group.epochs.metadata_hash:
-            draft.write(epoch_record(group_id, group.epochs.group + 1, metadata_hash))
-            logger.info("group epoch begins group=%r epoch=%d", group_id, group.epochs.group)
-    return Outcome(None, draft.records)
 
 
 class TopicWatch:

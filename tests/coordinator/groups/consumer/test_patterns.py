@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from kwire.coordinator.groups.consumer import resolution
+from kwire.coordinator.groups.consumer.member import ConsumerMember
 from kwire.coordinator.groups.consumer.patterns import TopicWatch
+from kwire.coordinator.groups.consumer.records import member_record
 from kwire.coordinator.runtime.outcome import Outcome
 from kwire.metadata.image import MetadataImage
 from kwire.protocol.errors import ErrorCode, KafkaError
+from tests.coordinator.groups.consumer.changing import Reader, subscription
 from tests.coordinator.groups.consumer.support import (
+    GROUP,
     Member,
     beat,
     desk,
@@ -20,6 +25,7 @@ from tests.coordinator.groups.consumer.support import (
     with_topics,
     without_topic,
 )
+from tests.coordinator.groups.desk import Desk
 
 
 def by(regex: str, *names: str) -> dict[str, object]:
@@ -181,7 +187,10 @@ def test_only_what_may_be_described_matches() -> None:
         ("(", "missing closing )"),
         ("a**", "invalid nested repetition operator"),
         ("(?=a)", "invalid or unsupported Perl syntax"),
+        ("(?<=a)", "invalid named capture"),
         ("(a)\\1", "invalid escape sequence"),
+        ("\\C", "invalid escape sequence"),
+        ("(?P<n>a)(?P<n>b)", "duplicate capture group name"),
     ],
 )
 def test_what_is_no_expression_of_re2(regex: str, reason: str) -> None:
@@ -190,6 +199,78 @@ def test_what_is_no_expression_of_re2(regex: str, reason: str) -> None:
         Member(at, "one", **by(regex)).join()
     assert raised.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
     assert raised.value.message == f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {reason}."
+
+
+def test_who_joins_by_the_classic_protocol_has_nothing_resolved() -> None:
+    """What he may describe is not asked, and matters to who subscribes to the expression."""
+    at = desk({"ta": 1})
+    member = Member(at, "one", **by("t."))
+    member.join()
+    at.settle()
+    at.image = with_topics(at.image, {"tb": 1})
+    at.pass_time(10_001)
+    Reader(at).join(subscription("ta"))
+    at.settle()
+    assert group_of(at).regexes["t."].topics == {"ta"}
+    member.beat()
+    at.settle()
+    assert group_of(at).regexes["t."].topics == {"ta", "tb"}
+
+
+class TestAPartAtATime:
+    @pytest.fixture(autouse=True)
+    def one_topic_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(resolution, "STEPS_AT_ONCE", 1)
+
+    def begun(self, **topics: int) -> tuple[Desk, Member]:
+        """A member whose expression has been looked for among the first topic."""
+        at = desk(topics)
+        member = Member(at, "one", **by("t."))
+        member.join()
+        (begin,) = at.machine.deadlines.pop_due(at.ms)
+        assert begin(at.now) is None
+        assert resolution.is_under_way(at.machine, GROUP)
+        return at, member
+
+    def test_others_get_their_turn(self) -> None:
+        at, _ = self.begun(ta=1, tb=1, u=1)
+        assert group_of(at).regexes.get("t.") is None
+        at.settle()
+        assert group_of(at).regexes["t."].topics == {"ta", "tb"}
+
+    def test_topics_that_come_meanwhile_wait_for_the_next_time(self) -> None:
+        at, member = self.begun(ta=1, tb=1)
+        at.image = with_topics(at.image, {"tc": 1})
+        at.settle()
+        assert group_of(at).regexes["t."].topics == {"ta", "tb"}
+        at.pass_time(10_001)
+        member.beat()
+        at.settle()
+        assert group_of(at).regexes["t."].topics == {"ta", "tb", "tc"}
+
+    def test_what_nobody_subscribes_to_any_more_is_dropped(self) -> None:
+        at, member = self.begun(ta=1, tb=1)
+        member.say({}, subscribed_topic_regex="")
+        written = len(at.log)
+        at.settle()
+        assert not list(group_of(at).regexes)
+        assert len(at.log) == written
+
+    def test_the_group_may_be_gone_meanwhile(self) -> None:
+        at, member = self.begun(ta=1, tb=1)
+        group = group_of(at)
+        member.leave()
+        at.run(lambda machine, now: Outcome(None, group.tombstones()))
+        at.settle()
+        assert GROUP not in at.machine.groups
+
+
+def test_an_expression_of_another_broker_that_is_none_here_matches_nothing() -> None:
+    at = desk({"ta": 1})
+    at.machine.replay(member_record(GROUP, ConsumerMember("other", topic_regex="(?<=a)")), None)
+    Member(at, "one", **by("t.")).join()
+    at.settle()
+    assert {regex: found.topics for regex, found in group_of(at).regexes.items()} == {"(?<=a)": set(), "t.": {"ta"}}
 
 
 def test_a_slow_expression_for_others_is_none_here() -> None:

@@ -33,14 +33,13 @@ def update_epoch(machine: GroupMachine, draft: Draft, *, bump: bool) -> None:
     """Begins a group epoch where `bump` says so, or where the topics of the group have changed since the last one."""
     group = draft.group
     image = machine.image()
-    if not bump and group.checked_version == image.version:
+    if not bump and group.checked == (image.version, group.epochs.metadata_hash):
         return
     metadata_hash = machine.topic_hashes.of_group(group.subscribed_topics(), image)
-    if not bump and metadata_hash == group.epochs.metadata_hash:
-        group.checked_version = image.version
-    else:
+    if bump or metadata_hash != group.epochs.metadata_hash:
         draft.write(epoch_record(group.id, group.epochs.group + 1, metadata_hash))
         logger.info("group epoch begins group=%r epoch=%d", group.id, group.epochs.group)
+    group.checked = image.version, metadata_hash
     if group.epochs.has_partition_metadata:
         draft.write(partition_metadata_tombstone(group.id))
 

@@ -74,8 +74,8 @@ class ConsumerGroup:
         self._classic = Counts[bool](timeline)
         self._epochs: TimelineDict[None, GroupEpochs] = TimelineDict(timeline)
         self._epochs[None] = GroupEpochs()
-        self.checked_version = -1
-        """The newest metadata whose topics were seen to be those of `epochs.metadata_hash`. Not in any record."""
+        self.checked: tuple[int, int] | None = None
+        """The version of the metadata whose topics were hashed last, and the hash. Not in any record."""
 
     def __repr__(self) -> str:
         return f"<group {self.id!r} {self.state_name} epoch={self.epochs.group} members={len(self.members)}>"

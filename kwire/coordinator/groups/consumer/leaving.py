@@ -67,7 +67,8 @@ def fence_members(
 ) -> Outcome[T]:
     """Takes members out of a group, which begins an epoch.
 
-    Where only members of the classic protocol are left, it becomes a classic group.
+    Where only members of the classic protocol are left, it becomes a classic group. Members whose end can't be written
+    have another session.
     """
     from kwire.coordinator.groups.consumer.migration import downgrade_without, may_downgrade_without
 
@@ -86,7 +87,13 @@ def fence_members(
         draft.write(epoch_record(group_id, group.epochs.group + 1, metadata_hash))
     for member in members:
         sessions.end_all(machine, group_id, member.id)
-    return Outcome(response, draft.records)
+
+    def failed(error: KafkaError, now: Now) -> None:
+        for member in members:
+            timeout_ms = None if member.classic is None else member.classic.session_timeout_ms
+            sessions.begin_session(machine, group_id, member.id, now, timeout_ms)
+
+    return Outcome(response, draft.records, failed=failed)
 
 
 def consumer_group(machine: GroupMachine, group_id: str) -> ConsumerGroup:

@@ -77,7 +77,7 @@ def upgrade(machine: GroupMachine, draft: Draft, group: ClassicGroup, now: Now) 
     draft.write(*(current_assignment_record(group.id, member) for member in members))
 
     def take_over() -> None:
-        rebalancing.end_deadlines(machine, group)
+        # The deadlines of the classic group stay, in case this can't be written; without the group they do nothing.
         for member in group.members.values():
             group.answer_join_with(member, ErrorCode.REBALANCE_IN_PROGRESS)
             group.answer_sync_with(member, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -204,6 +204,7 @@ def downgrade(
     for member_id in group.members:
         sessions.end_all(machine, group.id, member_id)
     machine.groups[group.id] = classic
+    rebalancing.end_deadlines(machine, classic)  # those of a classic group that it was before
     rebalancing.begin_sessions(machine, classic, now)
     if rebalance:
         rebalancing.prepare_rebalance(machine, classic, now, "the last member of the consumer protocol has gone")
@@ -281,5 +282,13 @@ def encoded_assignment(partitions: Partitions, subscription: bytes, image: Metad
         for topic_id, indexes in partitions.items()
         if topic_id in image.topic_names
     ]
-    version = min(read_prefix(subscription), ConsumerProtocolAssignment.max_version)
+    version = min(_version(subscription), ConsumerProtocolAssignment.max_version)
     return encode_version_prefixed(ConsumerProtocolAssignment(assigned_partitions=topics), version)
+
+
+def _version(subscription: bytes) -> int:
+    """0 where it says none: only the subscription for the protocol in use has been read before."""
+    try:
+        return max(read_prefix(subscription), 0)
+    except MalformedError:
+        return 0

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from kwire.coordinator.groups.consumer.heartbeat import heartbeat
+from kwire.coordinator.groups.consumer.sessions import RETRY_MS
+from kwire.coordinator.runtime.outcome import Outcome
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
 from tests.coordinator.groups.consumer.support import (
     GROUP,
     Member,
@@ -18,6 +26,7 @@ from tests.coordinator.groups.consumer.support import (
     with_topics,
     without_topic,
 )
+from tests.coordinator.groups.desk import Desk, client
 
 T = topic_id("t")
 
@@ -48,6 +57,18 @@ def test_the_second_waits_until_the_first_has_let_go() -> None:
     two.beat()
     assert (one.has("t"), two.has("t")) == ({0, 1}, {2, 3})
     assert group_of(at).state_name == "Stable"
+
+
+def test_what_it_has_let_go_of_a_member_may_say_in_several_parts() -> None:
+    at = desk({"t": 2})
+    one, two = Member(at, "one"), Member(at, "two")
+    one.join()
+    two.join()
+    one.say({T: {0, 1}})
+    parts = [TopicPartitions(topic_id=T, partitions=[index]) for index in (1, 0)]
+    beat(at, member_id="one", member_epoch=2, topic_partitions=parts)
+    two.beat()
+    assert two.has("t") == set()
 
 
 def test_what_a_member_leaves_behind_goes_to_the_others() -> None:
@@ -312,6 +333,8 @@ class TestErrors:
         assert GROUP not in at.machine.groups
         assert len(at.machine.deadlines) == len(desk({}).machine.deadlines)
 
+
+class TestWritesThatFail:
     def test_a_write_that_fails_leaves_nothing_behind(self) -> None:
         at = desk({"t": 2})
         one = Member(at, "one")
@@ -322,3 +345,75 @@ class TestErrors:
         assert set(group_of(at).members) == {"one"}
         one.beat()
         assert (one.epoch, one.has("t")) == (2, {0, 1})
+
+    def test_who_cannot_be_fenced_is_a_moment_later(self) -> None:
+        at = desk({"t": 1})
+        Member(at, "one").join()
+        at.failure = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        with pytest.raises(KafkaError):
+            at.pass_time(45_000)
+        at.pass_time(RETRY_MS - 1)
+        assert set(group_of(at).members) == {"one"}
+        at.pass_time(1)
+        assert group_of(at).is_empty
+
+    def test_who_does_not_let_go_in_time_and_cannot_be_fenced_is_a_moment_later(self) -> None:
+        at = desk({"t": 2})
+        one, two = Member(at, "one"), Member(at, "two")
+        one.join()
+        two.join()
+        one.say({T: {0, 1}})
+        at.failure = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        with pytest.raises(KafkaError):
+            at.pass_time(5_000)
+        one.say({T: {0, 1}})
+        at.pass_time(RETRY_MS)
+        assert set(group_of(at).members) == {"two"}
+
+    def test_who_lets_go_before_that_stays(self) -> None:
+        at = desk({"t": 2})
+        one, two = Member(at, "one"), Member(at, "two")
+        one.join()
+        two.join()
+        told = one.say({T: {0, 1}})
+        at.failure = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        with pytest.raises(KafkaError):
+            at.pass_time(5_000)
+        one._take(told)
+        one.beat()
+        at.pass_time(RETRY_MS)
+        assert set(group_of(at).members) == {"one", "two"}
+
+    def test_who_cannot_leave_is_fenced_after_another_session(self) -> None:
+        at = desk({"t": 1})
+        one = Member(at, "one")
+        one.join()
+        at.pass_time(44_000)
+        at.failure = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        with pytest.raises(KafkaError):
+            one.leave()
+        at.pass_time(44_999)
+        assert set(group_of(at).members) == {"one"}
+        at.pass_time(1)
+        assert group_of(at).is_empty
+
+    def test_topics_that_change_are_noticed_though_the_epoch_that_began_was_not_written(self) -> None:
+        at = desk({"t": 1})
+        one = Member(at, "one")
+        one.join()
+        at.image = with_topics(at.image, {"t": 2})
+        about_to_be_written = self.heartbeat_of_one(at, 2).records
+        timeline = at.machine.timeline
+        number = timeline.begin()
+        for record in about_to_be_written:
+            at.machine.replay(record, None)
+        timeline.end()
+        assert not self.heartbeat_of_one(at, 3).records
+        timeline.revert(number)
+        one.beat()
+        assert one.has("t") == {0, 1}
+
+    def heartbeat_of_one(self, at: Desk, epoch: int) -> Outcome[ConsumerGroupHeartbeatResponse]:
+        """What is about to be written."""
+        request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id="one", member_epoch=epoch)
+        return heartbeat(at.machine, client(), request, lambda topic: True, at.now)

@@ -15,7 +15,6 @@ from tests.coordinator.groups.consumer.support import (
     Member,
     desk,
     group_of,
-    joining,
     settle,
     topic_id,
     with_topics,
@@ -113,6 +112,24 @@ def test_an_upgrade_that_cannot_be_written_is_none() -> None:
         Member(at, "new").join()
     assert isinstance(at.machine.groups[GROUP], ClassicGroup)
     assert one.heartbeat() is ErrorCode.NONE
+
+
+def test_and_the_classic_group_goes_on_as_before() -> None:
+    at = desk({"t": 2})
+    one, two = Reader(at), Reader(at)
+    classic_group(at, one, partitions=2)
+    two.join(subscription("t"))
+    at.failure = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    with pytest.raises(KafkaError):
+        Member(at, "new").join()
+    with pytest.raises(KafkaError, match="REBALANCE_IN_PROGRESS"):
+        two.joined()
+    two.join(subscription("t"))
+    at.pass_time(10_000)  # the first has gone
+    assert two.joined() is not None
+    group = at.machine.groups[GROUP]
+    assert isinstance(group, ClassicGroup)
+    assert set(group.members) == {two.id}
 
 
 def test_who_waits_for_a_rebalance_of_the_classic_group_joins_again() -> None:
@@ -325,7 +342,6 @@ def test_a_member_may_change_over_by_itself() -> None:
     member = Member(at, one.id)
     member.join()
     assert group_of(at).classic_members == 0
-    assert joining()["topic_partitions"] == []
 
 
 def test_a_group_whose_first_rebalance_is_not_over() -> None:

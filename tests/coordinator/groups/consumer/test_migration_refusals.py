@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kwire.coordinator.groups import requests
+from kwire.coordinator.groups.classic.group import ClassicGroup
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tests.coordinator.groups.consumer.changing import Reader, assignment, classic_group, subscription
@@ -15,7 +16,7 @@ from tests.coordinator.groups.consumer.support import (
     group_of,
     topic_id,
 )
-from tests.coordinator.groups.desk import client
+from tests.coordinator.groups.desk import Desk, client
 
 T = topic_id("t")
 
@@ -112,3 +113,26 @@ class TestRefusals:
         one.sync({one.id: assignment(0, 1, user_data=b"mine")})
         with pytest.raises(KafkaError, match="an unsupported custom assignor is in use"):
             Member(at, "new").join()
+
+    def test_what_is_said_for_a_protocol_that_was_not_in_use_may_be_anything(self) -> None:
+        at = desk({"t": 1})
+        new = Member(at, "new")
+        new.join()
+        self.join(at, range=subscription("t"), sticky=b"")
+        for _ in range(2):
+            self.join(at, sticky=subscription("t"), range=subscription("t"))
+        new.leave()
+        group = at.machine.groups[GROUP]
+        assert isinstance(group, ClassicGroup)
+        assert group.protocol_name == "sticky"
+
+    def join(self, at: Desk, **protocols: bytes) -> None:
+        """A member of the classic protocol, which likes the first one best."""
+        request = JoinGroupRequest(
+            group_id=GROUP,
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name=name, metadata=data) for name, data in protocols.items()],
+        )
+        at.run(lambda machine, now: requests.join(machine, client(version=3), request, now))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -99,6 +101,30 @@ class Group(RuleBasedStateMachine):
             if error.code not in FENCED:
                 raise
             del self.clients[name]
+
+    @rule(name=st.sampled_from(NAMES))
+    def fail_to_write_a_heartbeat(self, name: str) -> None:
+        """Nobody knows, where there was something to be written."""
+        self._fail_to_write(lambda: self._dare(name, lambda client: client.miss()))
+
+    @rule(name=st.sampled_from(NAMES))
+    def fail_to_write_that_it_leaves(self, name: str) -> None:
+        """The client does not try again."""
+        self._fail_to_write(lambda: self._dare(name, lambda client: client.leave()))
+        self.clients.pop(name, None)
+
+    @rule(ms=st.sampled_from([0, 3000, 50_000]))
+    def fail_to_write_what_falls_due(self, ms: int) -> None:
+        self._fail_to_write(lambda: self.desk.pass_time(ms))
+
+    def _fail_to_write(self, act: Callable[[], None]) -> None:
+        self.desk.failure = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        try:
+            act()
+        except KafkaError as error:
+            if error.code is not ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                raise
+        self.desk.failure = None
 
     @rule(topic=st.sampled_from(TOPICS), count=st.integers(1, 6))
     def grow(self, topic: str, count: int) -> None:
@@ -208,6 +234,12 @@ class Group(RuleBasedStateMachine):
         for member in group.members.values():
             assert member.epoch <= epochs.assignment
             assert bool(member.pending_revocation) <= (member.state is MemberState.UNREVOKED_PARTITIONS)
+
+    @invariant()
+    def who_falls_silent_is_fenced_in_the_end(self) -> None:
+        group = self.group if hasattr(self, "desk") else None
+        for member_id in () if group is None else group.members:
+            assert ("consumer", "session", GROUP, member_id) in self.desk.machine.deadlines
 
     @invariant()
     def counts_are_those_of_the_members(self) -> None:

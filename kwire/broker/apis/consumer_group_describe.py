@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.broker.turns import Turn
 from kwire.coordinator.runtime.outcome import Outcome
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.consumer_group_describe import (
@@ -27,7 +28,7 @@ async def handle(
     if not broker.coordinators.have_consumer_protocol:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     session = context.session
-    groups, refused = [], []
+    groups, refused, turn = [], [], Turn(broker.clock)
     for group_id in request.group_ids:
         if not session.allows(Operation.DESCRIBE, ResourceType.GROUP, group_id):
             refused.append(_failed(group_id, KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)))
@@ -39,6 +40,7 @@ async def handle(
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = session.authorized_operations(ResourceType.GROUP, group_id)
         groups.append(group)
+        await turn.share()
     return ConsumerGroupDescribeResponse(groups=refused + groups)
 
 
@@ -51,9 +53,8 @@ async def _described(broker: Broker, context: RequestContext, group_id: str) -> 
 
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    shard = broker.coordinators.groups.shard_of(group_id)
     # A write without records: the answer leaves when everything it tells of is committed.
-    group = await shard.write(lambda machine, now: Outcome(describe(machine, group_id)))
+    group = await broker.coordinators.write(group_id, lambda machine, now: Outcome(describe(machine, group_id)))
     topics = {
         topic.topic_name
         for member in group.members

@@ -19,12 +19,6 @@ if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
 
-_UNSPEAKABLE = {
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-}
-"""What happened to the records of the group is told the member in errors that it knows."""
-
 
 async def handle(
     broker: Broker, context: RequestContext, request: ConsumerGroupHeartbeatRequest
@@ -45,11 +39,9 @@ async def handle(
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     check_heartbeat(request, context.api_version, broker.config["group.consumer.assignors"])
     who = caller(context)
-    shard = broker.coordinators.groups.shard_of(request.group_id)
-    try:
-        return await shard.write(lambda machine, now: heartbeat(machine, who, request, may_describe, now))
-    except KafkaError as error:
-        raise KafkaError(_UNSPEAKABLE[error.code]) if error.code in _UNSPEAKABLE else error from None
+    return await broker.coordinators.write(
+        request.group_id, lambda machine, now: heartbeat(machine, who, request, may_describe, now)
+    )
 
 
 def failed(request: ConsumerGroupHeartbeatRequest, error: KafkaError) -> ConsumerGroupHeartbeatResponse:

@@ -12,6 +12,6 @@ _TOLD = {
 
 
 def as_group_error(error: KafkaError) -> KafkaError:
-    """The error as a client of a group is told it."""
+    """The error as a client of a group is told it: without the text, which is about the log."""
     told = _TOLD.get(error.code)
-    return error if told is None else KafkaError(told, error.message)
+    return error if told is None else KafkaError(told)

@@ -54,6 +54,8 @@ class LogTask:
     high_watermark: int = 0
     now_ms: int = 0
     producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS
+    cleaned: int = 0
+    """Up to here (exclusive) the log was compacted, which it need not be any more."""
 
 
 @dataclass(slots=True)
@@ -235,14 +237,15 @@ class _Loader:
     def _follows(self, segment: Segment, next_offset: int) -> bool:
         """Whether a segment can be the one after a log that ends at `next_offset`.
 
-        Compaction leaves gaps between segments, and what is before the log's start does not matter. Any other gap that
-        is not wholly below the recovery point stands for records that a power cut took; a replica that kept what came
-        after them would differ from its leader for ever.
+        Compaction leaves gaps between segments, which stay when cleanup.policy changes, and what is before the log's
+        start does not matter. Any other gap that is not wholly below the recovery point stands for records that a power
+        cut took; a replica that kept what came after them would differ from its leader for ever.
         """
         if segment.base_offset <= next_offset:
             return segment.base_offset == next_offset
         task = self._task
-        return task.config.compacted or segment.base_offset <= max(task.recovery_point, task.log_start_offset)
+        known = max(task.recovery_point, task.log_start_offset, task.cleaned)
+        return task.config.compacted or segment.base_offset <= known
 
     def _recover(self, segment: Segment) -> int:
         """Goes through one segment and cuts it at the first batch that is not whole; returns its next offset."""

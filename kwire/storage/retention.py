@@ -56,7 +56,7 @@ async def _too_old(log: Log, now_ms: int) -> int:
             newest = segment.newest
             if newest is None:
                 break
-            if (newest.timestamp if newest.timestamp >= 0 else segment.modified_ms()) >= oldest_kept:
+            if segment.newest_ms(newest) >= oldest_kept:
                 return count
             count += 1
         else:

@@ -388,6 +388,10 @@ class Segment:
                 return TimeIndex.decode_last(self.base_offset, last)
         return self.load_indexes(self.files.open(self.path(layout.LOG))).newest
 
+    def newest_ms(self, newest: TimestampOffset) -> int:
+        """The time of the newest record, where `newest` is what `load_newest` says. Raises OSError."""
+        return newest.timestamp if newest.timestamp >= 0 else self.modified_ms()
+
     def modified_ms(self) -> int:
         """When the file was last written: the time of records that have none."""
         return self.files.modified_ms(self.path(layout.LOG))

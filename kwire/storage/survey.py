@@ -27,6 +27,7 @@ class Survey:
     recovery_points: dict[TopicPartition, int] = field(default_factory=dict)
     log_start_offsets: dict[TopicPartition, int] = field(default_factory=dict)
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
+    cleaned: dict[TopicPartition, int] = field(default_factory=dict)
 
     def task(
         self, log_dir: LogDir, key: TopicPartition, config: LogConfig, now_ms: int, producer_expiration_ms: int
@@ -42,6 +43,7 @@ class Survey:
             self.high_watermarks.get(key, 0),
             now_ms,
             producer_expiration_ms,
+            self.cleaned.get(key, 0),
         )
 
 
@@ -66,5 +68,5 @@ def survey(log_dir: LogDir, cluster_id: str, node_id: int, new_id: Callable[[], 
         found.recovery_points = log_dir.read_checkpoint(layout.RECOVERY_POINTS)
         found.log_start_offsets = log_dir.read_checkpoint(layout.LOG_START_OFFSETS)
         found.high_watermarks = log_dir.read_checkpoint(layout.HIGH_WATERMARKS)
-        log_dir.read_checkpoint(layout.CLEANER_OFFSETS)
+        found.cleaned = log_dir.read_checkpoint(layout.CLEANER_OFFSETS)
     return found

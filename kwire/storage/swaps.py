@@ -45,9 +45,10 @@ def _offset(name: str) -> int:
 
 
 def _range(files: FileSystem, folder: str, name: str) -> tuple[int, int]:
-    """The offsets [first, end) that a segment covers."""
+    """The offsets [first, end) that a segment covers: the first at least, where it is left without records."""
     file = files.open(f"{folder}/{name}")
-    end = start = _offset(name)
+    start = _offset(name)
+    end = start + 1
     for _, header in headers(file, 0, file.size(), SCAN_WINDOW):
         end = header.next_offset
     return start, end

@@ -70,7 +70,8 @@ def _end_at(log: Log, offset: int) -> None:
     if log.recovery_point > offset:
         log.recovery_point = offset
         _lower_checkpoint(log, layout.RECOVERY_POINTS, offset)
-    if log.config.compacted:
+    cleaned = log.log_dir.checkpoint(layout.CLEANER_OFFSETS).get((log.topic, log.partition), 0)
+    if log.config.compacted or cleaned > offset:
         _lower_checkpoint(log, layout.CLEANER_OFFSETS, offset)
 
 

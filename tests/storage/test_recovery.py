@@ -294,6 +294,15 @@ async def test_a_swap_replaces_the_segments_it_covers():
     assert read_all(again)[:3] == [(0, "kept"), (keep - 1, "kept too"), (keep, f"{keep // 2}a")]
 
 
+async def test_a_swap_without_records_replaces_the_segment_whose_name_it_has():
+    place, log = await place_with_log()
+    await log.close()
+    second = log.segments[1].base_offset
+    place.memory.open(f"{DIR}/{layout.segment_name(0, '.log.swap')}", create=True)
+    assert read_all(place.open())[0][0] == second
+    assert [name for name in place.names() if name.startswith(f"{0:020d}")] == [layout.segment_name(0, ".log")]
+
+
 async def test_a_swap_of_a_split_that_was_not_complete_is_undone():
     place, log = await place_with_log()
     await log.close()

@@ -100,7 +100,7 @@ KEYS = (
     ConfigKey("log.cleaner.io.buffer.size", INT, 524288, SUPPORTED, MEDIUM, CLUSTER_WIDE, at_least(0),
         "Memory of all cleaners for reading and writing."),
     ConfigKey("log.cleaner.io.max.bytes.per.second", DOUBLE, MAX_DOUBLE, SUPPORTED, MEDIUM, CLUSTER_WIDE, None,
-        "Most bytes the cleaners read and write in a second."),
+        "Most bytes the cleaners read and write in a second; 0 stops them, a negative number is no limit."),
     ConfigKey("log.cleaner.delete.retention.ms", LONG, 86400000, SUPPORTED, MEDIUM, CLUSTER_WIDE, at_least(0),
         "How long a compacted log keeps the marker of a deleted key."),
     ConfigKey("log.cleaner.min.cleanable.ratio", DOUBLE, 0.5, SUPPORTED, MEDIUM, CLUSTER_WIDE, between(0, 1),

@@ -21,6 +21,8 @@ class Cleanable(NamedTuple):
     """The part of a log that a cleaning would go through."""
 
     log: Log
+    version: int
+    """Of the log when it was looked at: what is said here holds for no other."""
     first_dirty_offset: int
     end_offset: int
     """Where the first segment begins that must not be cleaned yet."""
@@ -42,6 +44,7 @@ class Cleanable(NamedTuple):
 
 async def look(log: Log, checkpoint: int | None, now_ms: int) -> Cleanable:
     """`checkpoint`: the offset up to which the log is clean, None where it never was. Raises KAFKA_STORAGE_ERROR."""
+    version = log.version
     start = _first_dirty(log, checkpoint)
     overdue = await _overdue(log, start, now_ms)
     too_young = await _too_young(log, start, now_ms)
@@ -53,7 +56,7 @@ async def look(log: Log, checkpoint: int | None, now_ms: int) -> Cleanable:
     end = segments[max(0, number)].base_offset
     dirty = [segment for segment in segments.from_offset(start) if segment.base_offset < end]
     clean_bytes = sum(segment.size for segment in segments if segment.base_offset < start)
-    return Cleanable(log, start, end, clean_bytes, sum(segment.size for segment in dirty), overdue)
+    return Cleanable(log, version, start, end, clean_bytes, sum(segment.size for segment in dirty), overdue)
 
 
 def _first_dirty(log: Log, checkpoint: int | None) -> int:
@@ -84,7 +87,13 @@ async def _too_young(log: Log, start: int, now_ms: int) -> int | None:
     dirty = _dirty(log, start)
     newest = await load_newest(log, dirty)
     for segment, latest in zip(dirty, newest, strict=True):
-        if latest.timestamp > now_ms - lag:
+        try:
+            newest_ms = segment.newest_ms(latest)
+        except FileNotFoundError:  # removed meanwhile
+            continue
+        except OSError as error:
+            raise log.failed("look for what is to be cleaned", error) from error
+        if newest_ms > now_ms - lag:
             return segment.base_offset
     return None
 

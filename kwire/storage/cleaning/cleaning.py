@@ -40,7 +40,7 @@ class Uncleanable(Exception):
 
 
 class CleaningAborted(Exception):
-    """The log was truncated or deleted, or its dir failed: what was begun is void."""
+    """The log was truncated or deleted, is not to be compacted any more, or its dir failed: what was begun is void."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Cleaning:
         self._log: Log = cleanable.log
         self._settings = settings
         self._throttle = throttle
-        self._version = self._log.version
+        self._version = cleanable.version
         self._reading: Sequence[Source] = ()
         self._seen_version = -1
         self._limit = max(DEFAULT_LIMIT, 4 * self._log.config.max_message_bytes)
@@ -110,9 +110,9 @@ class Cleaning:
         ]
 
     def _check(self) -> None:
-        """Raises CleaningAborted where the log, or one of the segments that are read, is not there any more."""
+        """Raises CleaningAborted where the log is not to be cleaned as it was when looked at, or a source is gone."""
         log = self._log
-        if log.deleted or not log.log_dir.online or log.version != self._version:
+        if log.deleted or not log.log_dir.online or log.version != self._version or not log.config.compacted:
             raise CleaningAborted
         if log.segments.version != self._seen_version:
             present = set(map(id, log.segments))
@@ -194,7 +194,6 @@ class Cleaning:
         )
         try:
             await self._do(rewrite(files, sources, batches, transactions, cleaned, settings.buffer_bytes))
-            self._check()
         except BaseException:
             with trio.CancelScope(shield=True):
                 await executor.run(cleaned.discard)

@@ -15,6 +15,7 @@ import trio
 
 from kwire.ports.clock import Clock
 from kwire.protocol.errors import KafkaError
+from kwire.protocol.records.header import HEADER_SIZE
 from kwire.storage import layout
 from kwire.storage.checkpoints import TopicPartition
 from kwire.storage.cleaning.cleanable import Cleanable, look
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _SHORTEST_BACKOFF_MS = 10
-_STANDSTILL_S = 1.0
-"""Between two pieces where no bytes may pass: the configuration may change."""
+_LEAST_WAIT_S = 0.000_001
+_RATE_LOOK_S = 1.0
+"""The longest that is waited without a look at the rate, which may change meanwhile."""
 
 _LOOKS_PER_TURN = 100
 """Logs looked at before other tasks get their turn."""
@@ -80,6 +82,9 @@ class LogCleaner:
             except Exception as error:
                 self._failed(log, error)
                 continue
+            if checkpoint is not None and checkpoint > found.first_dirty_offset and not log.version:
+                # It was beyond the log's end at the start (a truncation lowers it itself): what comes there is dirty.
+                await self._note(found, found.first_dirty_offset)
             if found.due and (dirtiest is None or found.ratio > dirtiest.ratio):
                 dirtiest = found
         return dirtiest
@@ -91,7 +96,7 @@ class LogCleaner:
         log = cleanable.log
         try:
             done = await Cleaning(cleanable, self._settings(), self._throttle).run()
-            await self._note(log, done.end_offset)
+            await self._note(cleanable, done.end_offset)
         except CleaningAborted:
             logger.info("cleaning of %s given up, since the log was changed meanwhile", log.name)
         except Uncleanable as error:
@@ -118,7 +123,7 @@ class LogCleaner:
         return CleanerSettings(
             config["log.cleaner.dedupe.buffer.size"] // threads,
             config["log.cleaner.io.buffer.load.factor"],
-            max(1, config["log.cleaner.io.buffer.size"] // threads // 2),
+            max(HEADER_SIZE, config["log.cleaner.io.buffer.size"] // threads // 2),
         )
 
     def _failed(self, log: Log, error: Exception) -> None:
@@ -133,11 +138,11 @@ class LogCleaner:
         self._uncleanable = {key: left for key, left in self._uncleanable.items() if not left.deleted}
         self._uncleanable[_key(log)] = log
 
-    async def _note(self, log: Log, offset: int) -> None:
-        log_dir = log.log_dir
+    async def _note(self, cleaned: Cleanable, offset: int) -> None:
+        log, log_dir = cleaned.log, cleaned.log.log_dir
         async with log_dir.writing:
-            if log.deleted or not log_dir.online:
-                return
+            if log.deleted or not log_dir.online or log.version != cleaned.version:
+                return  # after a truncation, what comes up to that offset is dirty
             offsets = {**log_dir.checkpoint(layout.CLEANER_OFFSETS), _key(log): offset}
             try:
                 await self._manager.services.executor.run(log_dir.write_checkpoint, layout.CLEANER_OFFSETS, offsets)
@@ -150,16 +155,32 @@ def _key(log: Log) -> TopicPartition:
 
 
 class _Throttle:
-    """Lets bytes pass at a rate."""
+    """Lets bytes pass at a rate (bytes a second): 0 lets none pass, a negative one all, as with Apache Kafka."""
 
     def __init__(self, clock: Clock, rate: Callable[[], float]) -> None:
         self._clock = clock
         self._rate = rate
-        self._free_at = 0.0
+        self._ahead = 0.0
+        """Bytes that have passed and would not have yet at that rate."""
+        self._seen = 0.0
+        """When they were counted."""
 
     async def __call__(self, size: int) -> None:
-        now = self._clock.monotonic()
-        rate = self._rate()
-        self._free_at = max(self._free_at, now) + (size / rate if rate > 0 else _STANDSTILL_S)
-        if self._free_at > now:
-            await trio.sleep(self._free_at - now)
+        """Returns when the bytes that have passed, with these `size`, are no more than may have."""
+        self._count()
+        self._ahead += size
+        while True:
+            wait = self._count()
+            if wait <= 0:
+                return
+            await trio.sleep(min(wait, _RATE_LOOK_S))
+
+    def _count(self) -> float:
+        """How long (seconds) nothing may pass."""
+        now, rate = self._clock.monotonic(), self._rate()
+        passed, self._seen = (now - self._seen) * rate, now
+        self._ahead = max(0.0, self._ahead - passed) if rate >= 0 else 0.0
+        if not self._ahead:
+            return 0.0
+        wait = self._ahead / rate if rate else float("inf")
+        return wait if wait > _LEAST_WAIT_S else 0.0

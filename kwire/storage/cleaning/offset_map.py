@@ -7,8 +7,8 @@ make up two keys of the same hash, of which one would be lost.
 
 from __future__ import annotations
 
-from array import array
 from hashlib import blake2b
+from mmap import mmap
 
 _HASH_SIZE = 16
 BYTES_PER_PLACE = _HASH_SIZE + 8
@@ -26,8 +26,8 @@ class OffsetMap:
         wanted = int(max_keys / max(load_factor, 0.01)) + 2
         self._places = _prime(most, -1) if wanted >= most else min(_prime(wanted, 1), _prime(most, -1))
         self._limit = min(max(1, int(self._places * load_factor)), self._places - 1)  # a search ends at a free place
-        self._hashes = bytearray(self._places * _HASH_SIZE)
-        self._offsets = array("q", bytes(self._places * 8))
+        self._hashes = _zeros(self._places * _HASH_SIZE)
+        self._offsets = memoryview(_zeros(self._places * 8)).cast("q")
         self._secret = secret
         self._size = 0
         self.latest_offset = start_offset - 1
@@ -69,6 +69,14 @@ class OffsetMap:
             step = step or int.from_bytes(hashed[8:], "big") % (places - 1) + 1
             place = (place + step) % places
         return place
+
+
+def _zeros(size: int) -> mmap:
+    """Memory that the system clears page by page as it is written: at once it would hold up everybody meanwhile."""
+    try:
+        return mmap(-1, size)
+    except OSError as error:
+        raise MemoryError(f"no {size} bytes for a map of offsets: {error}") from error
 
 
 def _prime(number: int, step: int) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kwire.ports.memory_files import Fault
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.control import build_end_txn_marker
 from kwire.protocol.records.header import BatchHeader, iter_batches
@@ -28,6 +30,20 @@ async def unthrottled(size: int) -> None:
 
 def compacted_place(**values: object) -> Place:
     return Place(**{"cleanup_policy": frozenset({"compact"}), "delete_retention_ms": DELETE_RETENTION_MS, **values})
+
+
+def killed_after(operations: int) -> Fault:
+    """Lets so many changes of files through, and no others."""
+    left = operations
+
+    def fault(operation: str, path: str, size: int) -> int | None:
+        nonlocal left
+        left -= operation in ("write", "rename", "truncate", "remove", "sync")
+        if left < 0:
+            raise OSError(errno.EIO, "killed", path)
+        return None
+
+    return fault
 
 
 async def put(

@@ -6,17 +6,30 @@ import pytest
 import trio
 
 from kwire.ports.memory_files import MemoryFile
+from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.header import iter_batches
 from kwire.protocol.records.record import Record, iter_records
-from kwire.storage import reading
+from kwire.storage import layout, reading
 from kwire.storage.cleaning.cleanable import look
 from kwire.storage.cleaning.cleaning import CleanerSettings, Cleaning, CleaningAborted, Uncleanable
 from kwire.storage.cleaning.offset_map import BYTES_PER_PLACE
 from kwire.storage.log import Log
 
 from ..support import Place
-from .compacted import SETTINGS, Seen, batches, clean, compacted_place, end, latest, put, records
+from .compacted import (
+    SETTINGS,
+    Seen,
+    batches,
+    clean,
+    compacted_place,
+    end,
+    killed_after,
+    latest,
+    put,
+    records,
+    unthrottled,
+)
 
 
 async def filled(place: Place, count: int = 30, keys: int = 4) -> Log:
@@ -83,10 +96,10 @@ async def test_a_batch_with_more_keys_than_the_map_has_room_for() -> None:
 
 async def test_records_without_a_key_go() -> None:
     """They are of a time when the topic was not compacted."""
-    place = compacted_place(cleanup_policy=frozenset({"delete"}))
-    log = place.open()
+    log = compacted_place(cleanup_policy=frozenset({"delete"})).open()
     await log.append_as_leader(build_batch([Record(0, 1, None, b"v", []), Record(1, 2, b"k", b"v", [])]), 0)
     log.high_watermark = 2
+    log.config = compacted_place().config
     await clean(log)
     assert records(log) == [Seen(1, "k", "v")]
 
@@ -120,6 +133,32 @@ async def test_aborted_transactions_are_told_of_as_long_as_they_have_batches() -
     log.roll()
     await clean(log, 5)
     assert [txn.first_offset for txn in log.aborted(0, log.read(0, 1000))] == []
+
+
+@pytest.mark.parametrize("segment_bytes", [120, 1000])
+async def test_a_crash_at_any_step_leaves_the_latest_of_each_key(segment_bytes: int) -> None:
+    """With the smaller segments, some are left without records."""
+    step, finished = 0, False
+    while not finished:
+        place = compacted_place(segment_bytes=segment_bytes)
+        log = await filled(place, count=8)
+        expected = latest(records(log))
+        log.roll()
+        place.memory.fault = killed_after(step)
+        try:
+            await clean(log, roll=False)
+            finished = True
+        except KafkaError:
+            step += 1
+        place.memory.fault = None
+        end_offset = log.log_end_offset
+        again = place.open(clean=False, recovery_point=end_offset, high_watermark=end_offset)
+        assert latest(records(again)) == expected
+        assert again.log_end_offset == end_offset
+        assert not [name for name in place.names() if name.endswith((layout.CLEANED, layout.SWAP, layout.DELETED))]
+        for segment in again.segments:
+            assert segment.load_newest() == segment.build_indexes(segment.file).newest
+    assert step > 20
 
 
 # What goes on meanwhile
@@ -197,6 +236,31 @@ async def test_a_truncation_ends_the_cleaning() -> None:
         await half_way(log, lambda: log.truncate_to(41) and None)
     assert records(log) == [seen for seen in before if seen.offset < 40]
     assert not [name for name in place.names() if ".cleaned" in name or ".swap" in name]
+
+
+async def test_a_truncation_before_the_cleaning_begins_ends_it() -> None:
+    """What took appends when the log was looked at need not be what takes them now."""
+    place = compacted_place(segment_bytes=1000)
+    log = await filled(place)
+    log.roll()
+    cleanable = await look(log, None, place.clock.wall_ms())
+    log.truncate_to(40)
+    before = records(log)
+    with pytest.raises(CleaningAborted):
+        await Cleaning(cleanable, SETTINGS, unthrottled).run()
+    assert records(log) == before
+
+
+async def test_another_cleanup_policy_ends_the_cleaning() -> None:
+    log = await filled(compacted_place(segment_bytes=1000))
+    before = records(log)
+
+    def change() -> None:
+        log.config = compacted_place(cleanup_policy=frozenset({"delete"})).config
+
+    with pytest.raises(CleaningAborted):
+        await half_way(log, change)
+    assert records(log) == before
 
 
 async def test_a_deletion_of_segments_ends_the_cleaning() -> None:

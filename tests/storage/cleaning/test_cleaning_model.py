@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 from typing import NamedTuple
 
 import trio
@@ -17,7 +16,7 @@ from kwire.protocol.records.record import iter_records
 from kwire.storage.cleaning.cleaning import CleanerSettings
 from kwire.storage.log import Log
 
-from .compacted import DELETE_RETENTION_MS, Pair, batches, clean, compacted_place, end, put, records
+from .compacted import DELETE_RETENTION_MS, Pair, batches, clean, compacted_place, end, killed_after, put, records
 
 KEYS = st.sampled_from(["a", "b", "c", "d", "e"])
 VALUES = st.one_of(st.none(), st.integers(0, 999).map(str), st.just("long" * 12))
@@ -117,17 +116,8 @@ class CompactedLog(RuleBasedStateMachine):
 
     @rule(operations=st.integers(0, 60))
     def kill_while_cleaning(self, operations: int) -> None:
-        left = operations
-
-        def fault(operation: str, path: str, size: int) -> int | None:
-            nonlocal left
-            left -= operation in ("write", "rename", "truncate", "remove", "sync")
-            if left < 0:
-                raise OSError(errno.EIO, "killed", path)
-            return None
-
         self.log.roll()
-        self.place.memory.fault = fault
+        self.place.memory.fault = killed_after(operations)
         try:
             trio.run(lambda: clean(self.log, self.checkpoint, roll=False, settings=self.settings))
         except KafkaError:

@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from kwire.config.topic import LogConfig
+from kwire.ports.clock import TrioClock
 from kwire.storage import layout
 from kwire.storage.cleaning.cleanable import look
 from kwire.storage.cleaning.cleaned import CleanedFiles
@@ -133,6 +134,21 @@ async def test_young_segments_wait(autojump_clock) -> None:
         assert [seen.offset for seen in records(log)] == [5, 6, 7, 8, 9]
 
 
+async def test_records_without_a_time_are_as_young_as_their_file(autojump_clock) -> None:
+    house = House()
+    config = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=300, min_compaction_lag_ms=1000)
+    async with cleaning(house) as managed:
+        log = await managed.get_or_create("t", 0, bytes(16), config)
+        for number in range(4):
+            await put(log, ("k", f"{number}" * 60), time_ms=-1)
+        log.roll()
+        await settle()
+        assert len(records(log)) == 4
+        house.clock.advance(1001)
+        await settle()
+        assert len(records(log)) == 1
+
+
 async def test_what_cannot_be_cleaned_is_told_of_once(caplog: pytest.LogCaptureFixture, autojump_clock) -> None:
     house = House()
     async with cleaning(house) as managed:
@@ -176,8 +192,98 @@ async def test_a_truncated_log_is_dirty_from_there_on(autojump_clock) -> None:
         assert log.log_dir.checkpoint(layout.CLEANER_OFFSETS) == {("t", 0): 9}
 
 
+async def test_a_truncation_while_a_cleaning_ends_counts_all_the_same() -> None:
+    managed = await House().start()
+    log = await filled(managed, config=LogConfig(cleanup_policy=frozenset({"compact"})))
+    run = managed.services.executor.run
+
+    async def truncating(function, *arguments):  # type: ignore[no-untyped-def]
+        if function == managed.services.files.sync_dir:  # the last that is waited for
+            log.truncate_to(9)
+            await managed.services.chores.finish_due()
+        return await run(function, *arguments)
+
+    managed.services.executor.run = truncating  # type: ignore[method-assign]
+    cleaner = LogCleaner(managed)
+    dirtiest = await cleaner.dirtiest()
+    assert dirtiest is not None
+    await cleaner.clean(dirtiest)
+    assert log.log_end_offset == 9
+    assert log.log_dir.checkpoint(layout.CLEANER_OFFSETS) == {}
+
+
+async def test_gaps_that_cleanings_left_are_no_holes_when_the_policy_has_changed(autojump_clock) -> None:
+    house = House()
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, bytes(16), COMPACTED)
+    for number in range(4):
+        await put(log, (f"{number}", "x" * 60))
+        await put(log, ("k", f"{number}" * 60))
+    log.roll()
+    cleaner = LogCleaner(managed)
+    dirtiest = await cleaner.dirtiest()
+    assert dirtiest is not None
+    await cleaner.clean(dirtiest)
+    left = records(log)
+    assert [seen.offset for seen in left] == [0, 2, 4, 6, 7]
+    house.topics["t"] = LogConfig()
+    house.kill()
+    assert records((await house.start()).logs["t", 0]) == left
+
+
+async def test_little_memory_for_reading_and_writing(autojump_clock) -> None:
+    async with cleaning(House(log_cleaner_io_buffer_size="1")) as managed:
+        log = await filled(managed)
+        await settle()
+        assert records(log) == [Seen(9, "k", "9" * 60)]
+
+
+def timed_house(rate: str) -> House:
+    """One whose clock goes with Trio's."""
+    house = House(log_cleaner_io_max_bytes_per_second=rate)
+    house.clock = TrioClock()  # type: ignore[assignment]
+    return house
+
+
+@pytest.mark.parametrize("later", ["-1", "1000000"])
+async def test_a_rate_of_zero_lets_nothing_pass_until_it_is_changed(later: str, autojump_clock) -> None:
+    managed = await timed_house("0").start()
+    log = await filled(managed)
+    cleaner = LogCleaner(managed)
+    dirtiest = await cleaner.dirtiest()
+    assert dirtiest is not None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cleaner.clean, dirtiest)
+        await trio.sleep(3600)
+        assert len(records(log)) == 10
+        managed.config = managed.config.with_dynamic({"log.cleaner.io.max.bytes.per.second": later})
+        await trio.sleep(2)
+        assert len(records(log)) == 1
+
+
+async def test_a_negative_rate_is_none(autojump_clock) -> None:
+    managed = await timed_house("-1").start()
+    log = await filled(managed)
+    cleaner = LogCleaner(managed)
+    dirtiest = await cleaner.dirtiest()
+    assert dirtiest is not None
+    began = trio.current_time()
+    await cleaner.clean(dirtiest)
+    assert len(records(log)) == 1
+    assert trio.current_time() == began
+
+
+async def test_a_log_truncated_while_it_is_not_compacted_is_dirty_from_there_on() -> None:
+    managed = await House().start()
+    log = await filled(managed, count=3, config=LogConfig())
+    log.log_dir.write_checkpoint(layout.CLEANER_OFFSETS, {("t", 0): 3})
+    log.truncate_to(1)
+    await managed.services.chores.finish_due()
+    assert log.log_dir.checkpoint(layout.CLEANER_OFFSETS) == {("t", 0): 1}
+
+
 async def test_the_rate_is_kept(autojump_clock) -> None:
-    managed = await House(log_cleaner_io_max_bytes_per_second="100").start()
+    managed = await timed_house("100").start()
     log = await filled(managed, count=4)
     size = log.size
     cleaner = LogCleaner(managed)
@@ -200,6 +306,26 @@ async def test_an_offset_that_the_log_does_not_have_any_more(caplog: pytest.LogC
         assert caplog.messages == ["t-0 ends at 10, before offset 11 up to which it was cleaned: it is cleaned anew"]
         log.advance_log_start(6)
         assert (await look(log, 4, 0)).first_dirty_offset == 6
+
+
+async def test_a_checkpoint_beyond_the_end_is_put_right_before_more_is_appended(
+    caplog: pytest.LogCaptureFixture, autojump_clock
+) -> None:
+    """A power cut can take the end of a log that had been cleaned."""
+    house = House()
+    house.topics["t"] = COMPACTED
+    managed = await house.start()
+    await put(await managed.get_or_create("t", 0, bytes(16), COMPACTED), ("k", "0"))
+    managed.dirs[0].write_checkpoint(layout.CLEANER_OFFSETS, {("t", 0): 4})
+    await house.stop(managed)
+    async with cleaning(house) as managed:
+        await settle()
+        assert house.files.read("/data/cleaner-offset-checkpoint") == b"0\n1\nt 0 0\n"
+        await settle()
+        assert len(caplog.messages) == 1
+        log = await filled(managed)
+        await settle()
+        assert records(log) == [Seen(10, "k", "9" * 60)]
 
 
 async def test_a_dir_that_fails_while_cleaning_is_offline(autojump_clock) -> None:

@@ -44,9 +44,6 @@ class Chores:
         self._numbers = count()
         self._changed = trio.Event()
 
-    def __len__(self) -> int:
-        return len(self._queue)
-
     def later(
         self,
         delay_ms: int,
@@ -65,7 +62,7 @@ class Chores:
         self._changed.set()
 
     async def run(self) -> None:
-        """Runs chores as they become due, until cancelled; one that has begun is finished."""
+        """Runs chores as they become due, until cancelled; one that has begun is finished, the others stay."""
         places = trio.Semaphore(_PARALLEL)
         async with trio.open_nursery() as nursery:
             while True:
@@ -86,6 +83,9 @@ class Chores:
     async def _run_one(self, places: trio.Semaphore, chore: _Chore) -> None:
         try:
             await self._do(chore)
+        except trio.Cancelled:  # before its work began
+            heappush(self._queue, chore)
+            raise
         finally:
             places.release()
 

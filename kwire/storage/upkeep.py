@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -46,21 +47,21 @@ class Upkeep:
     async def run(self) -> None:
         """Runs all loops until cancelled."""
         config = self._manager.config
-        loops: list[tuple[int, Callable[[], Awaitable[None]]]] = [
-            (config["log.retention.check.interval.ms"], self.delete_old_segments),
-            (config["log.flush.offset.checkpoint.interval.ms"], self.write_recovery_points),
-            (config["log.flush.start.offset.checkpoint.interval.ms"], self.write_log_start_offsets),
-            (config["replica.high.watermark.checkpoint.interval.ms"], self.write_high_watermarks),
-            (config["producer.id.expiration.check.interval.ms"], self.remove_expired_producers),
+        loops: list[tuple[str, Callable[[], Awaitable[None]]]] = [
+            ("log.retention.check.interval.ms", self.delete_old_segments),
+            ("log.flush.offset.checkpoint.interval.ms", self.write_recovery_points),
+            ("log.flush.start.offset.checkpoint.interval.ms", self.write_log_start_offsets),
+            ("replica.high.watermark.checkpoint.interval.ms", self.write_high_watermarks),
+            ("producer.id.expiration.check.interval.ms", self.remove_expired_producers),
         ]
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._flush_forever)
-            for interval_ms, work in loops:
-                nursery.start_soon(self._repeat, interval_ms, work)
+            nursery.start_soon(self._repeat, self._flush_pause_ms, self.flush_due)
+            for key, work in loops:
+                nursery.start_soon(self._repeat, partial(config.__getitem__, key), work)
 
-    async def _repeat(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
+    async def _repeat(self, pause_ms: Callable[[], int], work: Callable[[], Awaitable[None]]) -> None:
         while True:
-            await trio.sleep(interval_ms / 1000)
+            await trio.sleep(pause_ms() / 1000)
             try:
                 await work()
             except Exception:
@@ -81,12 +82,11 @@ class Upkeep:
 
     # Flushing
 
-    async def _flush_forever(self) -> None:
-        scheduled_ms = self._manager.config["log.flush.scheduler.interval.ms"]
-        while True:
-            shortest = min((log.config.flush_ms for log in self._manager.logs.values()), default=_NEVER)
-            await trio.sleep(max(min(shortest, scheduled_ms, _FLUSH_LOOK_MS), _FLUSH_PAUSE_MS) / 1000)
-            await self.flush_due()
+    def _flush_pause_ms(self) -> int:
+        """How long until the logs are looked at for those that are due by flush.ms."""
+        scheduled_ms: int = self._manager.config["log.flush.scheduler.interval.ms"]
+        shortest = min((log.config.flush_ms for log in self._manager.logs.values()), default=_NEVER)
+        return max(min(shortest, scheduled_ms, _FLUSH_LOOK_MS), _FLUSH_PAUSE_MS)
 
     async def flush_due(self) -> None:
         """Flushes the logs whose last flush was flush.ms ago or longer."""

@@ -1,4 +1,5 @@
 import trio
+import trio.testing
 
 from kwire.ports.clock import TrioClock
 from kwire.ports.executor import InlineExecutor
@@ -30,6 +31,20 @@ async def test_chores_run_when_they_are_due(autojump_clock):
         await trio.sleep(60)
         assert done == [("now", 1.0), ("early", 3.0), ("late", 60.0)]
         nursery.cancel_scope.cancel()
+
+
+async def test_a_chore_that_had_not_begun_when_they_end_is_left(autojump_clock):
+    chores = Chores(InlineExecutor(), TrioClock())
+    log_dir = LogDir(MemoryFileSystem(), "/d")
+    done = []
+    chores.later(0, log_dir, lambda: done.append(1), holding=log_dir.writing)
+    async with log_dir.writing, trio.open_nursery() as nursery:
+        nursery.start_soon(chores.run)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert done == []
+    await chores.finish_due()
+    assert done == [1]
 
 
 async def test_a_chore_that_breaks_does_not_end_the_others(autojump_clock):

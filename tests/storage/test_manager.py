@@ -1,8 +1,7 @@
-"""All logs of a broker over starts, stops and kills, and what is done with them at intervals."""
+"""All logs of a broker over starts, stops and kills."""
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
 
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -189,66 +188,6 @@ async def test_torn_checkpoints_cost_a_longer_recovery_only():
     assert read_all((await house.start()).get("t", 0)) == [(0, "a")]
 
 
-async def test_the_loops(autojump_clock):
-    house = House(
-        log_retention_check_interval_ms="1000",
-        log_flush_offset_checkpoint_interval_ms="2000",
-        log_flush_start_offset_checkpoint_interval_ms="2000",
-        replica_high_watermark_checkpoint_interval_ms="500",
-        producer_id_expiration_check_interval_ms="1000",
-    )
-    managed = await house.start()
-    log = await managed.get_or_create("t", 0, TOPIC_ID, config(retention_ms=10, flush_ms=300, segment_bytes=300))
-    quiet = await managed.get_or_create("t", 1, TOPIC_ID, config())
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(managed.run)
-        for i in range(8):
-            await append(log, "x" * 50, timestamp=T0 + i)
-        await append(quiet, "x")
-        log.high_watermark = 8
-        await wait_all_tasks_blocked()  # the flushes of the rolls
-        house.clock.advance(300)
-        await trio.sleep(0.4)
-        assert log.unflushed == 0  # flush.ms
-        assert quiet.unflushed == 1
-        await trio.sleep(0.2)
-        assert house.files.read(f"{ROOT}/{layout.HIGH_WATERMARKS}") == b"0\n2\nt 0 8\nt 1 0\n"
-        house.clock.advance(10_000)
-        await trio.sleep(0.5)
-        assert log.log_start_offset == 8  # retention.ms
-        await trio.sleep(1)
-        assert house.files.read(f"{ROOT}/{layout.RECOVERY_POINTS}") == b"0\n2\nt 0 8\nt 1 0\n"
-        nursery.cancel_scope.cancel()
-
-
-async def test_an_idle_broker_leaves_the_disk_alone(autojump_clock):
-    house = House()
-    managed = await house.start()
-    await append(await managed.get_or_create("t", 0, TOPIC_ID, config()), "a")
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(managed.run)
-        await trio.sleep(200)
-        written = []
-        house.files.fault = lambda operation, path, size: (
-            written.append(path) if operation in ("write", "sync", "rename") else None
-        )
-        await trio.sleep(2000)
-        assert written == []
-        nursery.cancel_scope.cancel()
-
-
-async def test_idle_producers_are_forgotten():
-    house = House(producer_id_expiration_ms="1000")
-    managed = await house.start()
-    log = await managed.get_or_create("t", 0, TOPIC_ID, config())
-    await log.append_as_leader(idempotent(["a"], 0), 0)
-    await managed._upkeep.remove_expired_producers()
-    assert 7 in log.producer_state.entries
-    house.clock.advance(1000)
-    await managed._upkeep.remove_expired_producers()
-    assert log.producer_state.entries == {}
-
-
 async def test_who_still_has_a_deleted_log_does_no_harm():
     house = House()
     managed = await house.start()
@@ -377,47 +316,6 @@ async def test_a_clean_stop_of_empty_logs_makes_no_files():
     assert house.files.read(f"{ROOT}/t-9/{layout.LEADER_EPOCHS}") == b""
     log = (await house.start()).get("t", 9)
     assert await append(log, "a", epoch=4) == 0
-
-
-async def test_flush_ms_of_zero_does_not_keep_the_event_loop_busy(autojump_clock):
-    house = House()
-    managed = await house.start()
-    log = await managed.get_or_create("t", 0, TOPIC_ID, config(flush_ms=0))
-    looks = []
-    flush_due = managed._upkeep.flush_due
-    managed._upkeep.flush_due = lambda: looks.append(1) or flush_due()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(managed.run)
-        await append(log, "a")
-        await trio.sleep(1)
-        nursery.cancel_scope.cancel()
-    assert log.unflushed == 0
-    assert 1 < len(looks) <= 100
-
-
-async def test_flush_ms_does_not_mind_the_clock_being_set_back():
-    house = House()
-    managed = await house.start()
-    log = await managed.get_or_create("t", 0, TOPIC_ID, config(flush_ms=300))
-    await append(log, "a")
-    house.clock.advance(300)
-    house.clock.set(-86_400_000)
-    await managed._upkeep.flush_due()
-    assert log.unflushed == 0
-
-
-async def test_upkeep_says_once_that_a_dir_failed(caplog):
-    house = House()
-    managed = await house.start()
-    for partition in range(30):
-        log = await managed.get_or_create("t", partition, TOPIC_ID, config(retention_ms=1))
-        await append(log, "a")
-        log.high_watermark = 1
-    house.clock.advance(1000)
-    house.files.fault = broken(ROOT, "rename")
-    await managed._upkeep.delete_old_segments()
-    assert not managed.dirs[0].online
-    assert len(caplog.records) == 1
 
 
 async def test_an_epoch_without_a_record_is_not_worth_a_write_when_the_log_is_closed():

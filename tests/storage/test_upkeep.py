@@ -1,0 +1,130 @@
+"""What is done with all logs at intervals."""
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from kwire.storage import layout
+
+from .house import House, broken
+from .support import ROOT, T0, TOPIC_ID, append, config, idempotent
+
+
+async def test_the_loops(autojump_clock):
+    house = House(
+        log_retention_check_interval_ms="1000",
+        log_flush_offset_checkpoint_interval_ms="2000",
+        log_flush_start_offset_checkpoint_interval_ms="2000",
+        replica_high_watermark_checkpoint_interval_ms="500",
+        producer_id_expiration_check_interval_ms="1000",
+    )
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config(retention_ms=10, flush_ms=300, segment_bytes=300))
+    quiet = await managed.get_or_create("t", 1, TOPIC_ID, config())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(managed.run)
+        for i in range(8):
+            await append(log, "x" * 50, timestamp=T0 + i)
+        await append(quiet, "x")
+        log.high_watermark = 8
+        await wait_all_tasks_blocked()  # the flushes of the rolls
+        house.clock.advance(300)
+        await trio.sleep(0.4)
+        assert log.unflushed == 0  # flush.ms
+        assert quiet.unflushed == 1
+        await trio.sleep(0.2)
+        assert house.files.read(f"{ROOT}/{layout.HIGH_WATERMARKS}") == b"0\n2\nt 0 8\nt 1 0\n"
+        house.clock.advance(10_000)
+        await trio.sleep(0.5)
+        assert log.log_start_offset == 8  # retention.ms
+        await trio.sleep(1)
+        assert house.files.read(f"{ROOT}/{layout.RECOVERY_POINTS}") == b"0\n2\nt 0 8\nt 1 0\n"
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("work", ["flush_due", "delete_old_segments"])
+async def test_a_fault_of_the_upkeep_ends_neither_it_nor_the_others(work, autojump_clock, caplog):
+    house = House(log_retention_check_interval_ms="1000")
+    managed = await house.start()
+    failed = []
+
+    async def fail():
+        failed.append(1)
+        raise ValueError("a fault")
+
+    setattr(managed._upkeep, work, fail)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(managed.run)
+        await trio.sleep(10)
+        nursery.cancel_scope.cancel()
+    assert len(failed) > 5
+    assert set(caplog.messages) == {"the storage's upkeep failed, and goes on at its next turn"}
+
+
+async def test_an_idle_broker_leaves_the_disk_alone(autojump_clock):
+    house = House()
+    managed = await house.start()
+    await append(await managed.get_or_create("t", 0, TOPIC_ID, config()), "a")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(managed.run)
+        await trio.sleep(200)
+        written = []
+        house.files.fault = lambda operation, path, size: (
+            written.append(path) if operation in ("write", "sync", "rename") else None
+        )
+        await trio.sleep(2000)
+        assert written == []
+        nursery.cancel_scope.cancel()
+
+
+async def test_idle_producers_are_forgotten():
+    house = House(producer_id_expiration_ms="1000")
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config())
+    await log.append_as_leader(idempotent(["a"], 0), 0)
+    await managed._upkeep.remove_expired_producers()
+    assert 7 in log.producer_state.entries
+    house.clock.advance(1000)
+    await managed._upkeep.remove_expired_producers()
+    assert log.producer_state.entries == {}
+
+
+async def test_flush_ms_of_zero_does_not_keep_the_event_loop_busy(autojump_clock):
+    house = House()
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config(flush_ms=0))
+    looks = []
+    flush_due = managed._upkeep.flush_due
+    managed._upkeep.flush_due = lambda: looks.append(1) or flush_due()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(managed.run)
+        await append(log, "a")
+        await trio.sleep(1)
+        nursery.cancel_scope.cancel()
+    assert log.unflushed == 0
+    assert 1 < len(looks) <= 100
+
+
+async def test_flush_ms_does_not_mind_the_clock_being_set_back():
+    house = House()
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config(flush_ms=300))
+    await append(log, "a")
+    house.clock.advance(300)
+    house.clock.set(-86_400_000)
+    await managed._upkeep.flush_due()
+    assert log.unflushed == 0
+
+
+async def test_upkeep_says_once_that_a_dir_failed(caplog):
+    house = House()
+    managed = await house.start()
+    for partition in range(30):
+        log = await managed.get_or_create("t", partition, TOPIC_ID, config(retention_ms=1))
+        await append(log, "a")
+        log.high_watermark = 1
+    house.clock.advance(1000)
+    house.files.fault = broken(ROOT, "rename")
+    await managed._upkeep.delete_old_segments()
+    assert not managed.dirs[0].online
+    assert len(caplog.records) == 1

@@ -133,9 +133,9 @@ def test_range_gives_each_the_same_numbers_of_all_topics() -> None:
 
 def test_range_puts_static_members_first() -> None:
     members = {
-        "a": MemberSpec([TOPICS[0]], {}),
-        "c": MemberSpec([TOPICS[0]], {}, "y"),
-        "b": MemberSpec([TOPICS[0]], {}, "z"),
+        "a": MemberSpec(frozenset({TOPICS[0]}), {}),
+        "c": MemberSpec(frozenset({TOPICS[0]}), {}, "y"),
+        "b": MemberSpec(frozenset({TOPICS[0]}), {}, "z"),
     }
     assignment = range_assignor.assign(GroupSpec(members, {TOPICS[0]: 3}, True))
     assert assignment == {"c": {TOPICS[0]: {0}}, "b": {TOPICS[0]: {1}}, "a": {TOPICS[0]: {2}}}

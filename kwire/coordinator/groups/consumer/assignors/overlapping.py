@@ -7,9 +7,9 @@ from a topic's most loaded subscribers to its least loaded, topic after topic, u
 from __future__ import annotations
 
 from collections.abc import Iterable
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace, nsmallest
 
-from kwire.coordinator.groups.consumer.assignors.spec import GroupSpec
+from kwire.coordinator.groups.consumer.assignors.spec import GroupSpec, subscribers
 from kwire.coordinator.groups.consumer.member import Partitions
 
 MAX_ROUNDS = 16
@@ -40,13 +40,12 @@ class _Assignment:
         self._group = group
         self._ids = sorted(group.members)
         self._sizes = [0] * len(self._ids)
-        self.subscribers: dict[bytes, list[int]] = {}
-        for number, member_id in enumerate(self._ids):
-            for topic_id in group.members[member_id].topics:
-                self.subscribers.setdefault(topic_id, []).append(number)
+        self.subscribers = subscribers(group, self._ids)
         self.owners: dict[bytes, list[int | None]] = {
             topic_id: [None] * group.partitions[topic_id] for topic_id in self.subscribers
         }
+        self._even: set[int] = set()
+        """Which lists of subscribers were seen to be balanced since a partition moved."""
 
     def in_order(self, topic_ids: Iterable[bytes]) -> list[bytes]:
         """Those with most partitions for each subscriber first."""
@@ -67,26 +66,32 @@ class _Assignment:
 
     def hand_out(self, topic_id: bytes) -> None:
         """Partitions that nobody has go to whoever has least."""
-        least = [(self._sizes[number], number) for number in self.subscribers[topic_id]]
+        free = [index for index, owner in enumerate(self.owners[topic_id]) if owner is None]
+        if not free:
+            return
+        takers = nsmallest(len(free), self.subscribers[topic_id], key=self._sizes.__getitem__)
+        least = [(self._sizes[number], number) for number in takers]
         heapify(least)
-        for index, owner in enumerate(self.owners[topic_id]):
-            if owner is None:
-                size, number = least[0]
-                heapreplace(least, (size + 1, number))
-                self._give(topic_id, index, number)
+        for index in free:
+            size, number = least[0]
+            heapreplace(least, (size + 1, number))
+            self._give(topic_id, index, number)
 
     def balance(self, topic_id: bytes) -> bool:
         """Moves partitions from subscribers that have most to those that have least. Whether any moved."""
         sizes = self._sizes
-        subscribers = self.subscribers[topic_id]
-        if max(map(sizes.__getitem__, subscribers)) - min(map(sizes.__getitem__, subscribers)) <= 1:
+        takers = self.subscribers[topic_id]
+        if id(takers) in self._even:
+            return False
+        if max(map(sizes.__getitem__, takers)) - min(map(sizes.__getitem__, takers)) <= 1:
+            self._even.add(id(takers))
             return False
         has: dict[int, list[int]] = {}
         for index, owner in enumerate(self.owners[topic_id]):
             if owner is not None:
                 has.setdefault(owner, []).append(index)
         most = [(-sizes[number], -number) for number in has]
-        least = [(sizes[number], number) for number in subscribers]
+        least = [(sizes[number], number) for number in takers]
         heapify(most)
         heapify(least)
         moved = False
@@ -103,6 +108,8 @@ class _Assignment:
             heappush(least, (sizes[giver], giver))
             if has[giver]:
                 heappush(most, (-sizes[giver], -giver))
+        if moved:
+            self._even.clear()
         return moved
 
     def _give(self, topic_id: bytes, index: int, number: int) -> None:
@@ -114,7 +121,7 @@ class _Assignment:
         self._sizes[number] += 1
 
     def result(self) -> dict[str, Partitions]:
-        """The assignment of all members; unchanged parts are those they had."""
+        """The assignment of all members."""
         new: list[dict[bytes, set[int]]] = [{} for _ in self._ids]
         for topic_id, owners in self.owners.items():
             for index, owner in enumerate(owners):

@@ -6,25 +6,22 @@ all topics, so that it can join them.
 
 from __future__ import annotations
 
-from kwire.coordinator.groups.consumer.assignors.spec import GroupSpec, MemberSpec
+from kwire.coordinator.groups.consumer.assignors.spec import GroupSpec, MemberSpec, subscribers
 from kwire.coordinator.groups.consumer.member import Partitions
 
 
 def assign(group: GroupSpec) -> dict[str, Partitions]:
     """The first members of a topic get one partition more where they can't all have as many."""
-    members = sorted(group.members.items(), key=_order)
-    subscribers: dict[bytes, list[str]] = {}
-    for member_id, member in members:
-        for topic_id in sorted(member.topics):
-            subscribers.setdefault(topic_id, []).append(member_id)
-    assignment: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id, _ in members}
-    for topic_id, member_ids in subscribers.items():
-        quota, extra = divmod(group.partitions[topic_id], len(member_ids))
+    member_ids = [member_id for member_id, _ in sorted(group.members.items(), key=_order)]
+    assignment: dict[str, dict[bytes, frozenset[int]]] = {member_id: {} for member_id in member_ids}
+    for topic_id, places in sorted(subscribers(group, member_ids).items()):
+        quota, extra = divmod(group.partitions[topic_id], len(places))
         start = 0
-        for place, member_id in enumerate(member_ids):
-            end = start + quota + (place < extra)
-            if start < end:
-                assignment[member_id][topic_id] = frozenset(range(start, end))
+        for number, place in enumerate(places):
+            end = start + quota + (number < extra)
+            if start == end:
+                break  # and so for the others
+            assignment[member_ids[place]][topic_id] = frozenset(range(start, end))
             start = end
     return dict(assignment)
 

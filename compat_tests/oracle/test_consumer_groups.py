@@ -118,6 +118,10 @@ def test_what_is_refused_at_sight(both: Both) -> None:
         "\\1",
         "a)",
         "\\p{X}",
+        "(?<=a)",
+        "(?<!a)",
+        "\\C",
+        "(?P<n>a)(?P<n>b)",
     ],
 )
 def test_regular_expressions_that_are_none(both: Both, regex: str) -> None:

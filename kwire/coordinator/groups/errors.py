@@ -7,6 +7,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 _TOLD = {
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 """By the error of the write. Clients of groups know how to go on with these alone."""
 

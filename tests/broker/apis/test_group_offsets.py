@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kwire.protocol.errors import ErrorCode
+from kwire.cluster.leader_log import LeaderLog
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -64,6 +65,18 @@ async def test_offsets_are_there_after_a_restart(require_stable: bool, autojump_
         files = scene.files
     async with running(files=files) as scene:
         assert await fetched(scene, require_stable=require_stable) == {("topic", 0): 5, ("topic", 1): 6}
+
+
+async def test_what_the_coordinators_log_does_not_take(autojump_clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running() as scene:
+        await scene.create("t")
+        await find(scene)
+
+        async def refuse(*arguments: Any, **options: Any) -> int:
+            raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE)
+
+        monkeypatch.setattr(LeaderLog, "append", refuse)
+        assert await commit(scene, {("t", 0): 1}) == [("t", 0, ErrorCode.UNKNOWN_SERVER_ERROR)]
 
 
 async def test_what_is_not_there_is_answered_with_what_is(autojump_clock) -> None:

@@ -73,8 +73,8 @@ class Coordinator(Generic[M]):
         return partition_of(key, self.partitions)
 
     def shard_of(self, key: str) -> Shard[M]:
-        """Raises COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR where another broker leads that partition."""
-        shard = self.shards.get(self.partition_of(key))
+        """Raises NOT_COORDINATOR where another broker leads that partition, or the internal topic does not exist."""
+        shard = self.shards.get(partition_of(key, self.partitions)) if self.partitions else None
         if shard is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return shard
@@ -128,9 +128,11 @@ class Coordinator(Generic[M]):
 
 
 def partition_of(key: str, partitions: int) -> int:
-    """Java's `String.hashCode` of the key, made positive, modulo `partitions`."""
+    """The absolute value of Java's `String.hashCode` of the key (0 for the least int), modulo `partitions`."""
     value = 0
     units = key.encode("utf-16-be", "surrogatepass")
     for position in range(0, len(units), 2):
         value = (31 * value + (units[position] << 8 | units[position + 1])) & 0xFFFFFFFF
-    return (value & 0x7FFFFFFF) % partitions
+    if value >= 0x80000000:
+        value = (0x100000000 - value) & 0x7FFFFFFF
+    return value % partitions

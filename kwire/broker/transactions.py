@@ -70,19 +70,13 @@ class Transactions:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return state.leader
 
-    def shard_of(self, transactional_id: str) -> Shard[TransactionMachine]:
-        """Raises NOT_COORDINATOR where another broker coordinates it, or no topic is there yet."""
-        if not self.coordinator.partitions:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        return self.coordinator.shard_of(transactional_id)
-
     async def write(self, transactional_id: str, operation: Operation[T]) -> T:
         """The operation's response once what it writes is committed; with a producer id, if it asks for one.
 
         Raises what the operation raises, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE,
         UNKNOWN_SERVER_ERROR for what is too large to be written.
         """
-        return await self._write(self.shard_of(transactional_id), operation)
+        return await self._write(self.coordinator.shard_of(transactional_id), operation)
 
     async def _write(self, shard: Shard[TransactionMachine], operation: Operation[T]) -> T:
         from kwire.coordinator.transactions.effects import ProducerIdNeeded
@@ -139,7 +133,7 @@ class Transactions:
         producer = Producer(producer_id, epoch)
         try:
             if verify_only:
-                return self.shard_of(transactional_id).read(
+                return self.coordinator.shard_of(transactional_id).read(
                     lambda machine, now: verify_partitions(machine, transactional_id, producer, partitions)
                 )
             await self.write(

@@ -44,7 +44,7 @@ def _described(broker: Broker, session: Session, transactional_id: str) -> Trans
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not transactional_id:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
-    shard = broker.coordinators.transactions.shard_of(transactional_id)
+    shard = broker.coordinators.transactions.coordinator.shard_of(transactional_id)
     found = shard.read(lambda machine, now: describe_transaction(machine, transactional_id))
     topics: dict[str, TopicData] = {}
     for topic, index in sorted(found.partitions):

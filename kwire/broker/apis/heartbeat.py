@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 async def handle(broker: Broker, context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
     if not context.session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    requests.check_group_id(request.group_id)
     coordinators = broker.coordinators
     try:
         return await coordinators.write(

@@ -22,24 +22,38 @@ if TYPE_CHECKING:
 _NULL_PROTOCOL_FROM = 7
 
 
-async def handle(broker: Broker, context: RequestContext, request: JoinGroupRequest) -> ParkedOperation:
-    allowed = context.session.allows(Operation.READ, ResourceType.GROUP, request.group_id)
+async def handle(
+    broker: Broker, context: RequestContext, request: JoinGroupRequest
+) -> JoinGroupResponse | ParkedOperation:
+    version = context.api_version
+    if not context.session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
+        return _refused(ErrorCode.GROUP_AUTHORIZATION_FAILED, version)
+    try:
+        requests.check_join(broker.config, request)
+    except KafkaError as error:
+        return _refused(error.code, version, request.member_id)
     coordinators, who = broker.coordinators, caller(context)
 
     async def joined() -> JoinGroupResponse:
         try:
-            if not allowed:
-                raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
             response = await coordinators.write(
                 request.group_id, lambda machine, now: requests.join(machine, who, request, now)
             )
         except KafkaError as error:
-            response = JoinGroupResponse(error_code=error.code, protocol_name=None)
-        if response.protocol_name is None and context.api_version < _NULL_PROTOCOL_FROM:
-            response.protocol_name = ""
-        return response
+            return _refused(error.code, version)
+        return _in_version(response, version)
 
     return ParkedOperation(joined)
+
+
+def _refused(code: ErrorCode, version: int, member_id: str = "") -> JoinGroupResponse:
+    return _in_version(JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None), version)
+
+
+def _in_version(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
+    if response.protocol_name is None and version < _NULL_PROTOCOL_FROM:
+        response.protocol_name = ""
+    return response
 
 
 def failed(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:

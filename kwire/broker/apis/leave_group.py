@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 async def handle(broker: Broker, context: RequestContext, request: LeaveGroupRequest) -> LeaveGroupResponse:
     if not context.session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    requests.check_group_id(request.group_id)
     who = caller(context)
     return await broker.coordinators.write(
         request.group_id, lambda machine, now: requests.leave(machine, who, request, now)

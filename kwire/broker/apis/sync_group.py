@@ -27,6 +27,7 @@ async def handle(broker: Broker, context: RequestContext, request: SyncGroupRequ
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if not context.session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    requests.check_group_id(request.group_id)
     coordinators = broker.coordinators
     return ParkedOperation(
         lambda: coordinators.write(request.group_id, lambda machine, now: requests.sync(machine, request, now))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kwire.config.broker import BrokerConfig
 from kwire.coordinator.caller import Caller
 from kwire.coordinator.groups.classic import joining, leaving, syncing
 from kwire.coordinator.groups.classic.group import ClassicGroup
@@ -23,12 +24,28 @@ _MANY_LEAVE_FROM = 3
 """The first version of LeaveGroup in which several members leave at once."""
 
 
+# What is wrong with a request, whoever coordinates the group
+
+
+def check_group_id(group_id: str) -> None:
+    """Raises INVALID_GROUP_ID for an empty one."""
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+
+
+def check_join(config: BrokerConfig, request: JoinGroupRequest) -> None:
+    """Raises INVALID_GROUP_ID, and INVALID_SESSION_TIMEOUT for one that is too short or too long."""
+    check_group_id(request.group_id)
+    shortest, longest = config["group.min.session.timeout.ms"], config["group.max.session.timeout.ms"]
+    if not shortest <= request.session_timeout_ms <= longest:
+        raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT)
+
+
+# What the coordinator does
+
+
 def join(machine: GroupMachine, caller: Caller, request: JoinGroupRequest, now: Now) -> Outcome[JoinGroupResponse]:
-    """See `classic.joining.join` and `consumer.classic_members.join`. INVALID_GROUP_ID for an empty id."""
-    if not request.group_id:
-        return joining.refused(ErrorCode.INVALID_GROUP_ID, request.member_id)
-    if not joining.may_have_session(machine, request.session_timeout_ms):
-        return joining.refused(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+    """See `classic.joining.join` and `consumer.classic_members.join`."""
     group = machine.groups.get(request.group_id)
     if not isinstance(group, ConsumerGroup):
         return joining.join(machine, caller, request, now)
@@ -40,10 +57,7 @@ def join(machine: GroupMachine, caller: Caller, request: JoinGroupRequest, now: 
 
 
 def sync(machine: GroupMachine, request: SyncGroupRequest, now: Now) -> Outcome[SyncGroupResponse]:
-    """See `classic.syncing.sync` and `consumer.classic_members.sync`.
-
-    INVALID_GROUP_ID, UNKNOWN_MEMBER_ID where there is no such group.
-    """
+    """See `classic.syncing.sync`, `consumer.classic_members.sync`. UNKNOWN_MEMBER_ID where there is no such group."""
     group = _known(machine, request.group_id)
     if isinstance(group, ConsumerGroup):
         return classic_members.sync(machine, group, request, now)
@@ -51,7 +65,7 @@ def sync(machine: GroupMachine, request: SyncGroupRequest, now: Now) -> Outcome[
 
 
 def heartbeat(machine: GroupMachine, request: HeartbeatRequest, now: Now) -> Outcome[HeartbeatResponse]:
-    """See `classic.leaving.heartbeat`. INVALID_GROUP_ID, UNKNOWN_MEMBER_ID where there is no such group."""
+    """See `classic.leaving.heartbeat`. UNKNOWN_MEMBER_ID where there is no such group."""
     group = _known(machine, request.group_id)
     if isinstance(group, ConsumerGroup):
         return classic_members.heartbeat(machine, group, request, now)
@@ -59,11 +73,10 @@ def heartbeat(machine: GroupMachine, request: HeartbeatRequest, now: Now) -> Out
 
 
 def leave(machine: GroupMachine, caller: Caller, request: LeaveGroupRequest, now: Now) -> Outcome[LeaveGroupResponse]:
-    """See `classic.leaving.leave`. INVALID_GROUP_ID; where there is no such group, no member is known."""
+    """See `classic.leaving.leave`. Where there is no such group, no member is known."""
     identities = request.members
     if caller.api_version < _MANY_LEAVE_FROM:
         identities = [MemberIdentity(member_id=request.member_id)]
-    check_group_id(request.group_id)
     group = machine.groups.get(request.group_id)
     if isinstance(group, ClassicGroup):
         outcome = leaving.leave(machine, group, identities, now)
@@ -87,14 +100,7 @@ def _unknown(identity: MemberIdentity) -> MemberResponse:
 
 
 def _known(machine: GroupMachine, group_id: str) -> ClassicGroup | ConsumerGroup:
-    check_group_id(group_id)
     group = machine.groups.get(group_id)
     if not isinstance(group, ClassicGroup | ConsumerGroup):
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
     return group
-
-
-def check_group_id(group_id: str) -> None:
-    """Raises INVALID_GROUP_ID for an empty one."""
-    if not group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID)

@@ -11,6 +11,7 @@ from kwire.protocol.messages.describe_groups import DescribeGroupsRequest
 from kwire.protocol.messages.heartbeat import HeartbeatRequest
 from kwire.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kwire.protocol.messages.list_groups import ListGroupsRequest
+from kwire.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from kwire.protocol.messages.sync_group import SyncGroupRequest
 from kwire.security.authorizer import Operation
 from tests.broker.apis.groups import GROUP, commit_request, find, heartbeat_request, join, join_request
@@ -73,11 +74,39 @@ async def test_a_sync_says_its_protocol_from_version_five_on(autojump_clock) -> 
 async def test_where_nobody_coordinates(autojump_clock) -> None:
     """No topic of the coordinators is there yet."""
     async with running() as scene:
-        code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        await scene.create("topic")
+        code = ErrorCode.NOT_COORDINATOR
         assert (await scene.call(join_request())).error_code == code
         assert (await scene.call(HeartbeatRequest(group_id=GROUP, member_id="m", generation_id=1))).error_code == code
+        committed = await scene.call(commit_request({("topic", 0): 1}), 9)
+        assert committed.topics[0].partitions[0].error_code == code
+        for stable in (False, True):
+            asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=GROUP)], require_stable=stable)
+            assert (await scene.call(asked)).groups[0].error_code == code
         assert (await scene.call(DescribeGroupsRequest(groups=[GROUP]))).groups[0].error_code == code
+        assert (await scene.call(DeleteGroupsRequest(groups_names=[GROUP]))).results[0].error_code == code
         assert (await scene.call(ListGroupsRequest())).groups == []
+
+
+@pytest.mark.parametrize("coordinates", [True, False])
+async def test_what_is_wrong_with_a_request_is_told_by_whoever_is_asked(coordinates: bool, autojump_clock) -> None:
+    async with running() as scene:
+        if coordinates:
+            await find(scene)
+        for options, code in (
+            ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
+            ({"session_timeout_ms": 5999}, ErrorCode.INVALID_SESSION_TIMEOUT),
+            ({"session_timeout_ms": 1_800_001}, ErrorCode.INVALID_SESSION_TIMEOUT),
+        ):
+            refused = await scene.call(join_request("me", **options))
+            assert (refused.error_code, refused.member_id, refused.protocol_name) == (code, "me", None)
+        named = {"protocol_type": "consumer", "protocol_name": "range"}
+        for request in (
+            SyncGroupRequest(group_id="", member_id="m", generation_id=1, **named),
+            HeartbeatRequest(group_id="", member_id="m", generation_id=1),
+            LeaveGroupRequest(group_id="", members=[MemberIdentity(member_id="m")]),
+        ):
+            assert (await scene.call(request)).error_code == ErrorCode.INVALID_GROUP_ID
 
 
 @pytest.mark.parametrize("version", [0, 6, 7, 9])

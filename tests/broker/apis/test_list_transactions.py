@@ -84,7 +84,7 @@ async def test_what_cannot_be_coordinated_is_left_out(autojump_clock) -> None:
     async with running() as scene:
         await some(scene)
         transactions = scene.broker.coordinators.transactions
-        transactions.shard_of("open").close()
+        transactions.coordinator.shard_of("open").close()
         assert "open" not in await names(scene)
 
 

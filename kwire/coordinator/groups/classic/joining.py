@@ -65,14 +65,6 @@ def join(machine: GroupMachine, caller: Caller, request: JoinGroupRequest, now: 
     return outcome
 
 
-def may_have_session(machine: GroupMachine, timeout_ms: int) -> bool:
-    """Whether a member may ask for such a session time-out."""
-    config = machine.config()
-    shortest, longest = config["group.min.session.timeout.ms"], config["group.max.session.timeout.ms"]
-    allowed: bool = shortest <= timeout_ms <= longest
-    return allowed
-
-
 class _Joining:
     """One JoinGroup request on its way."""
 

@@ -11,7 +11,7 @@ from kwire.coordinator.runtime.outcome import CoordinatorRecord, Outcome
 from kwire.coordinator.runtime.shard import Shard
 from kwire.ports.clock import TrioClock
 from kwire.protocol.records.header import iter_batches
-from tests.coordinator.runtime.test_shard import Codec, MemoryLog, Numbers
+from tests.coordinator.runtime.numbers import Codec, MemoryLog, Numbers
 
 BATCHES = 6
 

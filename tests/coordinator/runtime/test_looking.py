@@ -8,7 +8,7 @@ import trio.testing
 
 from kwire.coordinator.runtime.outcome import Now, Outcome, Pending
 from kwire.protocol.errors import ErrorCode, KafkaError
-from tests.coordinator.runtime.test_shard import MemoryLog, Numbers, put, shard_of
+from tests.coordinator.runtime.numbers import MemoryLog, Numbers, put, shard_of
 
 
 def look(machine: Numbers, now: Now) -> Outcome[int | None]:

@@ -3,133 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from struct import Struct
 
 import pytest
 import trio
 import trio.testing
 
-from kwire.coordinator.runtime.coordinator import Coordinator, partition_of
-from kwire.coordinator.runtime.deadlines import Deadlines
 from kwire.coordinator.runtime.outcome import CoordinatorRecord, Marker, Now, Outcome, Pending, Producer
 from kwire.coordinator.runtime.shard import Shard
-from kwire.coordinator.runtime.timeline import Timeline, TimelineDict
 from kwire.ports.clock import TrioClock
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records.header import BatchHeader, iter_batches, read_header, write_prefix
 from kwire.storage.verification import VerificationGuard
-
-NUMBER = Struct(">i")
-
-
-class MemoryLog:
-    """A log that appends when it is let, and commits when it is told."""
-
-    leader_epoch = 0
-    start = 0
-    max_batch_bytes = 1000
-
-    def __init__(self, data: bytes = b"") -> None:
-        self.data = data
-        self.end = self.committed = sum(header.count for header, _ in iter_batches(data))
-        self.commits = True
-        self.failure: KafkaError | None = None
-        self.gate: trio.Event | None = None
-        self.batches: list[BatchHeader] = []
-        self.guards: list[VerificationGuard | None] = []
-        self.versions: list[int] = []
-        self.progressed: Callable[[], None] = lambda: None
-
-    async def append(
-        self, batch: bytes, *, transaction_version: int = 0, verification: VerificationGuard | None = None
-    ) -> int:
-        if self.gate is not None:
-            await self.gate.wait()
-        if self.failure is not None:
-            raise self.failure
-        header = read_header(batch)
-        self.batches.append(header)
-        self.guards.append(verification)
-        self.versions.append(transaction_version)
-        self.data += write_prefix(self.end, header.batch_length, 0) + batch[16:]
-        self.end += header.count
-        if self.commits:
-            self.committed = self.end
-        return self.end
-
-    async def read(self, offset: int, max_bytes: int) -> bytes:
-        return b"".join(bytes(batch) for header, batch in iter_batches(self.data) if header.next_offset > offset)
-
-    def commit(self) -> None:
-        self.committed = self.end
-        self.progressed()
-
-    def on_progress(self, call: Callable[[], None]) -> None:
-        self.progressed = call
-
-    def close(self) -> None:
-        self.progressed = lambda: None
-
-
-class Codec:
-    """Keys are texts, values numbers: no messages, as the runtime does not look into them."""
-
-    def encode(self, record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
-        value = record.value
-        return record.key.encode(), None if value is None else NUMBER.pack(value)  # type: ignore[attr-defined,arg-type]
-
-    def decode(self, key: bytes, value: bytes | None) -> CoordinatorRecord | None:
-        if key == b"unknown":
-            return None
-        return CoordinatorRecord(key.decode(), None if value is None else NUMBER.unpack(value)[0])  # type: ignore[arg-type]
-
-
-class Numbers:
-    """A machine that keeps a number by name; those of open transactions apart."""
-
-    def __init__(self) -> None:
-        self.timeline = Timeline()
-        self.deadlines = Deadlines()
-        self.numbers: TimelineDict[str, int] = TimelineDict(self.timeline)
-        self.open: TimelineDict[Producer, tuple[tuple[str, int], ...]] = TimelineDict(self.timeline)
-        self.events: list[str] = []
-
-    def replay(self, record: CoordinatorRecord, producer: Producer | None) -> None:
-        key, value = str(record.key), record.value
-        if key == "bad":
-            raise ValueError("a record that the machine can't take")
-        if producer is not None:
-            self.open[producer] = (*(self.open.get(producer) or ()), (key, value))  # type: ignore[arg-type]
-        elif value is None:
-            self.numbers.pop(key)
-        else:
-            self.numbers[key] = value  # type: ignore[assignment]
-
-    def replay_marker(self, producer: Producer, *, commit: bool) -> None:
-        for key, value in self.open.pop(producer) or ():
-            if commit:
-                self.numbers[key] = value
-
-    def loaded(self, now: Now) -> None:
-        self.events.append("loaded")
-
-    def unloaded(self, now: Now) -> None:
-        self.events.append("unloaded")
-
-
-def put(name: str, value: int | None, **more: object) -> Callable[[Numbers, Now], Outcome[str]]:
-    record = CoordinatorRecord(name, value)  # type: ignore[arg-type]
-    return lambda machine, now: Outcome(f"{name}={value}", [record], **more)  # type: ignore[arg-type]
-
-
-def read(name: str) -> Callable[[Numbers, Now], int | None]:
-    return lambda machine, now: machine.numbers.committed(name)
-
-
-async def shard_of(log: MemoryLog) -> Shard[Numbers]:
-    shard = Shard(log, Numbers(), Codec(), TrioClock())
-    await shard.load()
-    return shard
+from tests.coordinator.runtime.numbers import Codec, MemoryLog, Numbers, put, read, shard_of
 
 
 async def test_a_write_is_answered_and_read_once_it_is_committed(autojump_clock: trio.testing.MockClock) -> None:
@@ -454,49 +338,3 @@ async def test_an_operation_whose_records_the_machine_cannot_take_changes_nothin
         )
     assert "a" not in shard.machine.numbers
     assert log.batches == []
-
-
-async def test_deadlines_run_by_themselves(autojump_clock: trio.testing.MockClock) -> None:
-    log = MemoryLog()
-    clock = TrioClock()
-    coordinator = Coordinator("numbers", lambda index, log: Shard(log, Numbers(), Codec(), clock))
-    coordinator.partitions = 1
-    coordinator.lead(0, log)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(coordinator.run)
-        await trio.testing.wait_all_tasks_blocked()
-        shard = coordinator.shard_of("any")
-
-        def later(now: Now) -> Outcome[None]:
-            return Outcome(None, [CoordinatorRecord("late", now.ms)])  # type: ignore[arg-type]
-
-        start = shard.now().ms
-        for at in (5000, 2000, 9000):
-            shard.machine.deadlines.schedule(at, start + at, later)
-        await trio.sleep(2.001)
-        assert shard.read(read("late")) == start + 2000
-        shard.machine.deadlines.schedule("sooner", start + 3000, later)
-        await trio.sleep(1)
-        assert shard.read(read("late")) == start + 3000
-        await trio.sleep(7)
-        assert shard.read(read("late")) == start + 9000
-        coordinator.close()
-        with pytest.raises(KafkaError) as raised:
-            coordinator.shard_of("any")
-        assert raised.value.code is ErrorCode.NOT_COORDINATOR
-        nursery.cancel_scope.cancel()
-
-
-@pytest.mark.parametrize(
-    ("key", "partition"),
-    [
-        ("", 0),
-        ("a", 47),
-        ("polygenelubricants", 0),  # its hash is the least int, which has no absolute value
-        ("gruppe-ü", 22),
-        ("𝄞", 44),
-        ("my-group", 12),  # its hash is negative
-    ],
-)
-def test_keys_are_spread_as_by_apache_kafka(key: str, partition: int) -> None:
-    assert partition_of(key, 50) == partition

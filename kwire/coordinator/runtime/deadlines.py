@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Any
 
@@ -59,8 +59,11 @@ class Deadlines:
         """When something may be due; nothing is before that."""
         return self._heap[0][0] if self._heap else None
 
-    def pop_due(self, now_ms: int) -> list[Operation]:
-        """Takes out what is due, in the order of the times."""
+    def pop_due(self, now_ms: int) -> Iterator[Operation]:
+        """Takes out what is due, one after the other, in the order of the times.
+
+        What is put off or cancelled before its turn has come is not due any more.
+        """
         due = []
         while self._heap and self._heap[0][0] <= now_ms:
             at_ms, _, key = heappop(self._heap)
@@ -73,9 +76,12 @@ class Deadlines:
             if found[0] > now_ms:
                 self._push(key, found[0])
             else:
+                due.append(key)
+        for key in due:
+            found = self._operations.get(key)
+            if found is not None and found[0] <= now_ms:
                 del self._operations[key]
-                due.append(found[1])
-        return due
+                yield found[1]
 
     def _push(self, key: Hashable, at_ms: int) -> None:
         self._serial += 1

@@ -58,6 +58,31 @@ def test_operations_come_in_the_order_of_their_times() -> None:
     assert seen == [1, 2, 3]
 
 
+def test_what_is_put_off_before_its_turn_is_not_due() -> None:
+    """While the one before it is appended, say, a heartbeat comes."""
+    deadlines, seen = Deadlines(), []
+
+    def first(now: Now) -> None:
+        seen.append("first")
+        deadlines.schedule("later", 20, lambda now: seen.append("later"))
+        deadlines.cancel("never")
+        deadlines.schedule("again", 10, lambda now: seen.append("again"))
+        deadlines.schedule("first", 10, lambda now: seen.append("first again"))
+
+    deadlines.schedule("first", 1, first)
+    for key in ("later", "never", "again", "as said"):
+        deadlines.schedule(key, 2, lambda now, key=key: seen.append(f"too early: {key}"))
+    deadlines.schedule("as said", 5, lambda now: seen.append("as said"))
+    for operation in deadlines.pop_due(10):
+        operation(Now(0, 10))
+    assert seen == ["first", "again", "as said"]
+    assert deadlines.next_ms() == 10
+    for operation in deadlines.pop_due(20):
+        operation(Now(0, 20))
+    assert seen == ["first", "again", "as said", "first again", "later"]
+    assert len(deadlines) == 0
+
+
 def test_tells_of_a_sooner_deadline_only() -> None:
     deadlines = Deadlines()
     told: list[int] = []
@@ -76,4 +101,4 @@ def test_the_heap_forgets_what_was_cancelled() -> None:
         deadlines.cancel(number)
     assert len(deadlines._heap) < 100
     deadlines.schedule("a", 7, nothing)
-    assert deadlines.pop_due(7) == [nothing]
+    assert list(deadlines.pop_due(7)) == [nothing]

@@ -131,7 +131,7 @@ class Stage:
 
     def pass_time(self, ms: int) -> None:
         self.now = Now(self.now.wall_ms + ms, self.now.ms + ms)
-        while (due := self.machine.deadlines.pop_due(self.now.ms)) != []:
+        while due := list(self.machine.deadlines.pop_due(self.now.ms)):
             for operation in due:
                 outcome = operation(self.now)
                 if outcome is not None:

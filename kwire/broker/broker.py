@@ -74,8 +74,6 @@ class Broker:
         self.logs = LogManager(ports.files, ports.executor, ports.clock, ports.randomness, config)
         self.metadata_partitions = MetadataPartitions()
         self.limited_log = LimitedLog()
-        self.warned: set[str] = set()
-        """The warnings that the log has and that are worth one line only."""
         self.request_memory = RequestMemory(config["queued.max.request.bytes"])
         self._given_store = store
         self._stopping = trio.Event()
@@ -226,7 +224,7 @@ class Broker:
             try:
                 await self.connections.configure(self.config)
             except ConfigError as error:
-                logger.error("dynamic configuration ignored reason=%r", str(error))
+                logger.error("dynamic limits of connections ignored reason=%r", str(error))
             self.logs.config = self.config
             self.replicas.reconfigure(self.config)
         self.coordinators.follow(after)

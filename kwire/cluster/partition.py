@@ -74,11 +74,6 @@ class Partition(Replica):
         """Does nothing where the waiter does not watch."""
         self._waiters.pop(waiter, None)
 
-    @property
-    def waiting(self) -> int:
-        """How many watch."""
-        return len(self._waiters)
-
     def changed(self) -> None:
         """Wakes everybody who watches."""
         for waiter in tuple(self._waiters):

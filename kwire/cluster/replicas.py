@@ -106,13 +106,6 @@ class ReplicaManager:
             )
         return found
 
-    def partition_by_id(self, topic_id: bytes, index: int) -> Partition:
-        """Likewise, by topic id. Raises UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER."""
-        name = self._image.topic_names.get(topic_id)
-        if name is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
-        return self.partition(name, index)
-
     def listen(self, topic: str, listener: LeadershipListener) -> None:
         """Tells the listener which partitions of the topic this broker leads: now, and whenever that changes."""
         self._leaderships.listen(topic, listener)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kwire.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 
@@ -13,6 +14,17 @@ def topic_id(name: str) -> bytes:
 
 def topic(name: str, *partitions: PartitionImage) -> TopicImage:
     return TopicImage(name, topic_id(name), partitions)
+
+
+def with_leader(partition: PartitionImage, leader: int, isr: tuple[int, ...] | None = None) -> PartitionImage:
+    """The partition led by `leader` (NO_LEADER for none) from now on, with this ISR (as it is by default)."""
+    return replace(
+        partition,
+        leader=leader,
+        isr=partition.isr if isr is None else isr,
+        leader_epoch=partition.leader_epoch + 1,
+        partition_epoch=partition.partition_epoch + 1,
+    )
 
 
 def image(*topics: TopicImage, brokers: Sequence[int] = (1, 2, 3), fenced: Sequence[int] = ()) -> MetadataImage:

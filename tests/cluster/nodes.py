@@ -14,7 +14,6 @@ from dataclasses import replace
 import trio
 
 from kwire.client.frames import FrameReader
-from kwire.cluster.elections import with_leader
 from kwire.cluster.partition import ALL, Appended, Partition
 from kwire.cluster.replica import Bound
 from kwire.cluster.replicas import ReplicaManager
@@ -46,12 +45,13 @@ from kwire.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from kwire.protocol.records.builder import build_batch, simple_records
+from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.header import iter_batches
 from kwire.protocol.records.record import iter_records
 from kwire.storage.manager import LogManager
+from tests.records import simple_records
 
-from .images import topic_id
+from .images import topic_id, with_leader
 
 PORT = 9092
 
@@ -176,12 +176,18 @@ class Node:
             partition.unwatch(waiter)
         return response
 
+    def _partition_by_id(self, topic_id: bytes, index: int) -> Partition:
+        name = self.store.image.topic_names.get(topic_id)
+        if name is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        return self.replicas.partition(name, index)
+
     def _asked(self, request: FetchRequest) -> list[Partition]:
         found = []
         for topic in request.topics:
             for asked in topic.partitions:
                 with suppress(KafkaError):
-                    found.append(self.replicas.partition_by_id(topic.topic_id, asked.partition))
+                    found.append(self._partition_by_id(topic.topic_id, asked.partition))
         return found
 
     async def _read(self, request: FetchRequest, record: bool) -> FetchResponse:
@@ -196,7 +202,7 @@ class Node:
                     code = self.answer.pop((topic.topic_id, asked.partition), None)
                     if code is not None:
                         raise KafkaError(code)
-                    partition = self.replicas.partition_by_id(topic.topic_id, asked.partition)
+                    partition = self._partition_by_id(topic.topic_id, asked.partition)
                     read = await partition.fetch_for_follower(
                         request.replica_state.replica_id,
                         asked.fetch_offset,

@@ -5,8 +5,9 @@ import trio
 
 from kwire.cluster import following
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records.builder import build_batch, simple_records
+from kwire.protocol.records.builder import build_batch
 from kwire.storage.leader_epochs import EpochEnd
+from tests.records import simple_records
 
 from .images import topic_id
 from .nodes import Cluster

@@ -6,10 +6,11 @@ import trio
 from kwire.cluster.leader_log import LeaderLog
 from kwire.cluster.replica import Bound
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records.builder import build_batch, simple_records
+from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.control import build_end_txn_marker
 from kwire.protocol.records.header import iter_batches
 from kwire.protocol.records.record import iter_records
+from tests.records import simple_records
 
 from .nodes import Cluster
 

@@ -8,7 +8,8 @@ import trio
 from kwire.metadata.changes import PartitionsAdded, TopicCreated, TopicDeleted
 from kwire.metadata.image import PartitionImage, TopicImage
 from kwire.protocol.errors import KafkaError
-from kwire.protocol.records.builder import build_batch, simple_records
+from kwire.protocol.records.builder import build_batch
+from tests.records import simple_records
 
 from .nodes import Cluster
 

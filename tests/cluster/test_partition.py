@@ -11,11 +11,12 @@ from kwire.cluster.replica import Bound
 from kwire.cluster.waiting import ReplicationWait
 from kwire.metadata.changes import PartitionChanged
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records.builder import build_batch, simple_records
+from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.header import iter_batches
 from kwire.storage.leader_epochs import EpochEnd
 from kwire.storage.log import Log
 from kwire.storage.validated import Origin
+from tests.records import simple_records
 
 from .nodes import Cluster, Wakeup
 
@@ -237,13 +238,13 @@ async def test_waiting_for_several_appends(cluster, autojump_clock):
     assert wait.outcomes == [None, ErrorCode.NONE, None]
     await first.fetch_for_follower(2, 1, 100)
     assert wait.outcomes == [ErrorCode.NONE, ErrorCode.NONE, None]
-    assert (first.waiting, second.waiting) == (1, 0)
+    assert (len(first._waiters), len(second._waiters)) == (1, 0)
     assert await wait.finish(1) == [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.REQUEST_TIMED_OUT]
-    assert first.waiting == 0
+    assert not first._waiters
     another = ReplicationWait(appends)
     await first.fetch_for_follower(2, 2, 100)
     assert another.settled
-    assert first.waiting == 0
+    assert not first._waiters
 
 
 async def test_giving_up_a_wait(cluster, autojump_clock, nursery):

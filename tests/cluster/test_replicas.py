@@ -14,7 +14,8 @@ from kwire.metadata.image import PartitionImage, TopicImage
 from kwire.ports.clock import TrioClock
 from kwire.ports.memory_files import MemoryFileSystem
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records.builder import build_batch, simple_records
+from kwire.protocol.records.builder import build_batch
+from tests.records import simple_records
 
 from .images import topic_id
 from .nodes import Cluster, Node, Wakeup
@@ -42,13 +43,10 @@ def folders(node, path: str = "/a") -> list[str]:
 async def test_finding_partitions(cluster, autojump_clock):
     await cluster.start(1, 2)
     await cluster.create(replicas=(1,))
-    assert cluster[1].replicas.partition("t", 0) is cluster[1].replicas.partition_by_id(topic_id("t"), 0)
+    assert cluster[1].replicas.partition("t", 0).topic_id == topic_id("t")
     assert refusal(cluster[1], "t", 1) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert refusal(cluster[1], "nope") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert refusal(cluster[2], "t") is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    with pytest.raises(KafkaError) as raised:
-        cluster[1].replicas.partition_by_id(topic_id("nope"), 0)
-    assert raised.value.code is ErrorCode.UNKNOWN_TOPIC_ID
 
 
 async def test_what_was_created_can_be_used_at_once(cluster, autojump_clock):

@@ -10,7 +10,6 @@ import trio
 
 from kwire.broker.broker import Broker
 from kwire.client.connection import Connection
-from kwire.cluster.elections import with_leader
 from kwire.cluster.stores.memory import MemoryMetadata
 from kwire.config.broker import BrokerConfig
 from kwire.metadata.changes import PartitionChanged
@@ -36,10 +35,12 @@ from kwire.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from kwire.protocol.records.builder import build_batch, simple_records
+from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.header import iter_batches
 from kwire.protocol.records.record import iter_records
 from kwire.storage.log import Log
+from tests.cluster.images import with_leader
+from tests.records import simple_records
 
 PORT = 9092
 

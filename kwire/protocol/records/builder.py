@@ -113,10 +113,3 @@ def build_batch(
         count=len(encoded),
     )
     return seal(header, data) + data
-
-
-def simple_records(
-    pairs: Iterable[tuple[bytes | None, bytes | None]], timestamp: int, base_offset: int = 0
-) -> list[Record]:
-    """Records of these keys and values, all of one time, at offsets from `base_offset` on."""
-    return [Record(base_offset + index, timestamp, key, value, []) for index, (key, value) in enumerate(pairs)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import CorruptBatchError
-from kwire.protocol.records.builder import build_batch, simple_records
+from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.header import (
     HEADER_SIZE,
@@ -22,6 +22,7 @@ from kwire.protocol.records.header import (
     subtract_sequence,
     write_prefix,
 )
+from tests.records import simple_records
 
 # Written by Apache Kafka 4.3.1 with compression.type=gzip, from three records with 3, 7 and 1 ms before the last.
 KAFKAS_BATCH = bytes.fromhex(

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import CorruptBatchError
-from kwire.protocol.records.builder import build_batch, encode_record, simple_records
+from kwire.protocol.records.builder import build_batch, encode_record
 from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.header import HEADER_SIZE, crc_matches, read_header, seal
 from kwire.protocol.records.record import MIN_RECORD_SIZE, Record, iter_records, scan
+from tests.records import simple_records
 
 BYTES = st.none() | st.binary(max_size=200)
 HEADERS = st.lists(st.tuples(st.text(max_size=10), BYTES), max_size=4)

@@ -130,6 +130,12 @@ _ALL = (
         lambda kafkas, kwires: (kafkas, kwires) == ("NONE", "REBALANCE_IN_PROGRESS"),
     ),
     Deviation(
+        "large regular expressions",
+        "A subscription by a regular expression that is compiled to more than some 10,000 instructions is refused with "
+        "INVALID_REGULAR_EXPRESSION; Apache Kafka takes it, however long it takes to match.",
+        r"ConsumerGroupHeartbeat v1 \(large ",
+    ),
+    Deviation(
         "no eligible leader replicas",
         "A new KRaft cluster has KIP-966 switched on, and to that end min.insync.replicas set for all brokers; kwire "
         "elects from the ISR only, and its min.insync.replicas is a default.",

@@ -152,6 +152,17 @@ def test_regular_expressions(both: Both) -> None:
     both.agree(lambda side: eventually(side, scenario))
 
 
+def test_a_large_regular_expression(both: Both) -> None:
+    def scenario(side: Side) -> None:
+        settle_groups(side)
+        topic, group = known_topic(side, 1), side.name("group")
+        large = Member(side, group, "large", topic, subscribed_topic_names=[])
+        large.join(subscribed_topic_regex="[a-z]{1000}" * 15)
+        large.leave()
+
+    both.agree(scenario, "large regular expressions")
+
+
 def test_epochs(both: Both) -> None:
     def scenario(side: Side) -> None:
         settle_groups(side)

@@ -9,7 +9,7 @@ import re2
 _OPTIONS = re2.Options()
 _OPTIONS.log_errors = False
 _OPTIONS.never_capture = True  # what a group matches is not asked, and takes slower ways of matching
-_OPTIONS.max_mem = 1 << 20  # bounds the compiled expression too, and with it the time that one look may take
+_OPTIONS.max_mem = 1 << 17  # bounds the compiled expression: to compile one may take time that grows with its square
 
 _TOKENS = re.compile(
     r"""

@@ -27,7 +27,7 @@ def test_matches_whole_texts(pattern: str, text: str, matches: bool) -> None:
     assert Pattern(pattern).matches(text) is matches
 
 
-@pytest.mark.parametrize("pattern", ["a(", "(?=a)", r"(a)\1", "a{1001}", "[a-z]{1000}" * 100])
+@pytest.mark.parametrize("pattern", ["a(", "(?=a)", r"(a)\1", "a{1001}", "[a-z]{1000}" * 15])
 def test_what_re2_does_not_know_is_refused(pattern: str) -> None:
     with pytest.raises(PatternError, match=r"\w"):
         Pattern(pattern)

@@ -114,15 +114,9 @@ async def _verify(
     if not adds and not broker.config["transaction.partition.verification.enable"]:
         return {}, {}
     guards, refused = _guards(broker, producer, sequences, adds=adds)
-    while guards:
+    if guards:
         codes = await _ask_patiently(broker, support, transactional_id, producer, guards)
-        asked = guards
-        if adds:
-            guards, refused = _guards(broker, producer, sequences, adds=adds)
         refused |= {partition: code for partition, code in codes.items() if code is not ErrorCode.NONE}
-        if guards.items() <= asked.items():
-            break
-        # The markers of the transaction before were written while the coordinator was being told of this one.
     return guards, refused
 
 

@@ -44,7 +44,7 @@ class ProducerUpdate:
         self._origin = origin
         self.entries: dict[int, ProducerEntry] = {}
         self.settled: list[int] = []
-        """The producers that wrote to their transaction, or ended it: nothing is to be verified any more."""
+        """The producers that wrote to their transaction, or whose transaction ended, with what they had verified."""
         self.started: list[tuple[int, int]] = []
         """(first offset, producer id) of the transactions that begin here."""
         self.completed: list[CompletedTxn] = []
@@ -71,15 +71,15 @@ class ProducerUpdate:
             known = self._manager.entries.get(producer_id)
             entry = self.entries[producer_id] = ProducerEntry(producer_id) if known is None else known.copy()
         name = self._manager.name
+        verification = self._manager.verifications.get(producer_id)
         if not header.control:
-            verification = self._manager.verifications.get(producer_id)
             if entry.append_data(header, base_offset, self._origin, name, verification):
                 self.started.append((base_offset, producer_id))
         elif marker is not None:
             completed = entry.append_marker(header, base_offset, marker, self._origin, name, transaction_version)
             if completed is not None:
                 self.completed.append(completed)
-        if header.transactional:
+        if verification is not None and verification.settled_by(header):
             self.settled.append(producer_id)
 
     def append_batch(self, header: BatchHeader, batch: Buffer) -> None:

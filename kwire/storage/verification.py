@@ -5,12 +5,14 @@
     append(batch, verification=guard)                  taken only if the guard is still the producer's
 
 A marker that is written while the coordinator is being asked takes the guard away: its answer was about a transaction
-that is over, and what is appended with the guard would be left open for ever.
+that is over, and what is appended with the guard would be left open for ever. Only where each transaction has an epoch
+of its own, it is told from one of the transaction before, which may be written while this one begins.
 """
 
 from __future__ import annotations
 
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records.header import BatchHeader
 
 
 class VerificationGuard:
@@ -40,6 +42,11 @@ class Verification:
             self.lowest_sequence = sequence
         elif epoch == self.epoch and sequence < self.lowest_sequence:
             self.lowest_sequence = sequence
+
+    def settled_by(self, header: BatchHeader) -> bool:
+        """Whether this batch of the producer begins the transaction, or ends it: then nothing waits for an answer."""
+        of_the_one_before = header.control and self.supports_epoch_bump and header.producer_epoch == self.epoch
+        return header.transactional and not of_the_one_before
 
     def check_sequence(self, sequence: int, known: bool, producer_id: int, offset: int, name: str) -> None:
         """Raises OUT_OF_ORDER_SEQUENCE_NUMBER where another batch must come first.

@@ -7,7 +7,7 @@ from kwire.storage.log import AppendInfo, Log
 from kwire.storage.validated import Origin
 from kwire.storage.verification import VerificationGuard
 
-from .support import Place, end_transaction, idempotent, run
+from .support import Place, idempotent, marker, run
 
 INVALID = ErrorCode.INVALID_TXN_STATE
 OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -38,8 +38,8 @@ class VerifyingLog:
         assert isinstance(info, AppendInfo)
         return info
 
-    def end(self) -> None:
-        run(end_transaction, self.log, commit=True)
+    def end(self, epoch: int = 0) -> None:
+        run(self.log.append_as_leader, marker(epoch=epoch, commit=True), 0, origin=Origin.COORDINATOR)
 
     def refused(self, *arguments: object, **options: object) -> ErrorCode:
         end = self.log.log_end_offset
@@ -74,10 +74,27 @@ def test_attempts_at_the_same_time_share_a_guard(log: VerifyingLog) -> None:
 
 def test_a_marker_takes_the_guard_away(log: VerifyingLog) -> None:
     """What the coordinator answers then is of a transaction that is over."""
-    guard = log.begin()
+    guard = log.begin(bumps=False)
     log.end()
     assert log.refused(guard) is INVALID
-    assert log.begin() is not guard
+    assert log.begin(bumps=False) is not guard
+
+
+def test_a_marker_of_the_transaction_before_leaves_the_guard(log: VerifyingLog) -> None:
+    """With an epoch for each transaction it has that of the next one, and may come again while that one begins."""
+    log.append(log.begin(epoch=3), epoch=3)
+    guard = log.begin(epoch=4)
+    log.end(epoch=4)
+    log.end(epoch=4)
+    assert log.begin(epoch=4) is guard
+    log.append(guard, epoch=4)
+
+
+def test_a_marker_of_the_very_transaction_takes_it_away_with_an_epoch_for_each_too(log: VerifyingLog) -> None:
+    guard = log.begin(epoch=4)
+    log.end(epoch=5)
+    assert log.refused(guard, epoch=4) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert log.refused(guard, epoch=5) is INVALID
 
 
 def test_what_a_follower_or_a_recovery_takes_up_has_been_verified(log: VerifyingLog) -> None:

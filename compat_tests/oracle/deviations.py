@@ -110,7 +110,7 @@ _ALL = (
         "no threads to tune",
         "Apache Kafka halves or doubles the number of any of its threads at most; kwire, which has one event loop and "
         "few worker threads, takes any valid number.",
-        r"AlterConfigs v.*num\.io\.threads",
+        r"AlterConfigs v.*(num\.io\.threads|log\.cleaner\.threads', '[09])",
     ),
     Deviation(
         "requests that break Apache Kafka",
@@ -138,7 +138,7 @@ _ALL = (
     Deviation(
         "no eligible leader replicas",
         "A new KRaft cluster has KIP-966 switched on, and to that end min.insync.replicas set for all brokers; kwire "
-        "elects from the ISR only, and its min.insync.replicas is a default.",
+        "has no such replicas, and its min.insync.replicas is a default.",
         r"min\.insync\.replicas(\.config_source|\.synonyms)?$|results\.4 \.configs$",
     ),
     Deviation(

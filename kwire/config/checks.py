@@ -19,6 +19,7 @@ _CODECS = range(5)
 _BYTES_PER_KEY = 24
 """Of the log cleaner's map of offsets."""
 
+_MB = 1 << 20
 _HOUR_MS = 3_600_000
 _MINUTE_MS = 60_000
 
@@ -90,7 +91,11 @@ def _check_connections(values: Mapping[str, Any]) -> None:
 
 
 def _check_cleaner(values: Mapping[str, Any]) -> None:
-    keys = values["log.cleaner.dedupe.buffer.size"] // max(values["log.cleaner.threads"], 1) // _BYTES_PER_KEY
+    threads = values["log.cleaner.threads"]
+    _require(threads > 0, "Log cleaner threads should be at least 1")
+    memory = values["log.cleaner.dedupe.buffer.size"] // threads
+    _require(memory > _MB, "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
+    keys = memory // _BYTES_PER_KEY
     _require(
         not values["log.cleaner.enable"] or keys * values["log.cleaner.io.buffer.load.factor"] > 1,
         "offset map is too small to fit in even a single message, so log cleaning will never make progress. You can "

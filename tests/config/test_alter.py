@@ -178,6 +178,7 @@ def test_what_changed_leads_from_one_to_the_other(before: dict[str, str], after:
             False,
             "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is set.",
         ),
+        ({"log.cleaner.threads": "0"}, True, "Log cleaner threads should be at least 1"),
     ],
 )
 def test_what_cannot_be_set_at_run_time(proposed: dict[str, str], per_broker: bool, message: str) -> None:

@@ -106,7 +106,11 @@ def test_unknown_keys_are_a_warning() -> None:
             "this version of kwire supports only its default, '2147483647'",
         ),
         (
-            "log.cleaner.dedupe.buffer.size=100\nlog.cleaner.threads=3",
+            "log.cleaner.dedupe.buffer.size=3145730\nlog.cleaner.threads=3",
+            "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
+        ),
+        (
+            "log.cleaner.io.buffer.load.factor=0.000000001",
             "offset map is too small to fit in even a single message, so log cleaning will never make progress. You "
             "can increase log.cleaner.dedupe.buffer.size or decrease log.cleaner.threads",
         ),

@@ -119,7 +119,7 @@ class LogCleaner:
         from kwire.storage.cleaning.cleaning import CleanerSettings
 
         config = self._manager.config
-        threads = max(1, config["log.cleaner.threads"])
+        threads = config["log.cleaner.threads"]
         return CleanerSettings(
             config["log.cleaner.dedupe.buffer.size"] // threads,
             config["log.cleaner.io.buffer.load.factor"],

@@ -27,8 +27,11 @@ class Group(RuleBasedStateMachine):
 
     @initialize(interval=st.sampled_from(["0", "1000"]))
     def begin(self, interval: str) -> None:
-        self.interval = {"group.consumer.assignment.interval.ms": interval}
-        self.desk = desk({"t": 2, "u": 3}, **self.interval)
+        self.config = {
+            "group.consumer.assignment.interval.ms": interval,
+            "offsets.retention.check.interval.ms": "1000000000",  # which forgets groups without members
+        }
+        self.desk = desk({"t": 2, "u": 3}, **self.config)
         self.clients: dict[str, Member] = {}
         self.epoch = 0
         self.lives = dict.fromkeys(TOPICS, 0)
@@ -146,7 +149,7 @@ class Group(RuleBasedStateMachine):
     @rule()
     def move_to_another_coordinator(self) -> None:
         image = self.desk.image
-        old, self.desk = self.desk, Desk(self.interval, log=self.desk.log)
+        old, self.desk = self.desk, Desk(self.config, log=self.desk.log)
         self.desk.image = image
         self.desk.ms = old.ms
         assert snapshot(self.desk) == snapshot(old)

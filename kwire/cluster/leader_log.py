@@ -63,7 +63,8 @@ class LeaderLog:
     ) -> int:
         """Appends one batch (base offset 0, control batches too) with acks=all; returns the log's end behind it.
 
-        `verification`: of the partition, for the first batch of a client's transaction.
+        `transaction_version`: that under which a marker is written; `verification`: of the partition, for the first
+        batch of a client's transaction.
 
         Raises NOT_LEADER_OR_FOLLOWER once the leader epoch is over, and what `Partition.append` raises.
         """

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.xdist_group("java")
 SOURCES = sorted(Path(__file__).with_name("src").glob("*.java"))
 CASES = [name for source in SOURCES for name in re.findall(r'^ +@Case\("(.+)"\)$', source.read_text(), re.MULTILINE)]
 TIMEOUT = 240
-"""Seconds for the whole program; it takes less than half a minute."""
+"""Seconds for the whole program; it takes less than a minute."""
 
 
 @pytest.fixture(scope="module")

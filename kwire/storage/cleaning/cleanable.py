@@ -103,7 +103,7 @@ async def _overdue(log: Log, start: int, now_ms: int) -> bool:
     if lag == _NO_LIMIT:
         return False
     dirty = _dirty(log, start)
-    unknown = [segment for segment in dirty if segment.first_timestamp is None]
+    unknown = [segment for segment in dirty if segment.first_timestamp is None and segment.size]
     if unknown:
         try:
             found = await log.services.executor.run(_first_timestamps, unknown)

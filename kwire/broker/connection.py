@@ -68,6 +68,7 @@ class Connection:
         `spawn` starts a task that lives no longer than the broker.
         """
         stream, frames = self._stream, self._frames
+        stream.patient = True
         try:
             while not self._stopping:
                 data = await stream.receive(min(max(frames.missing, _CHUNK), _LARGEST_CHUNK))
@@ -146,6 +147,7 @@ class Connection:
             self._parked.hurry()
 
     async def _handle(self, call: Call, spawn: Callable[..., None]) -> None:
+        self._stream.patient = call.patient
         response = await call.start(self._broker)
         if response is None:
             return

@@ -38,6 +38,11 @@ class Call:
         self._correlation_id = correlation_id
         self.request = request
 
+    @property
+    def patient(self) -> bool:
+        """As in the registry."""
+        return self._api.api.patient
+
     async def start(self, broker: Broker) -> Message | Parked | None:
         """Runs the handler; returns a response message, a Parked one, or None where no answer is due (acks=0).
 

@@ -46,6 +46,9 @@ class Api:
     needs: Needs
     listed_from: int | None = None
     """The least version that ApiVersions lists where it is below what is served (Produce, for an old librdkafka)."""
+    patient: bool = False
+    """Whether thousands may ask for it in one moment, as the members of a group that rebalances do, and who does can
+    wait while others produce and fetch."""
 
     def load(self) -> LoadedApi:
         """Imports the messages and the handler."""
@@ -99,14 +102,14 @@ APIS: tuple[Api, ...] = (
     Api(ApiKey.METADATA, 0, 13, "metadata", _topic(Operation.DESCRIBE)),
     Api(ApiKey.OFFSET_COMMIT, 2, 10, "offset_commit", _group(Operation.READ)),
     Api(ApiKey.OFFSET_FETCH, 1, 10, "offset_fetch", _group(Operation.DESCRIBE)),
-    Api(ApiKey.FIND_COORDINATOR, 0, 6, "find_coordinator", _group(Operation.DESCRIBE)),
-    Api(ApiKey.JOIN_GROUP, 0, 9, "join_group", _group(Operation.READ)),
-    Api(ApiKey.HEARTBEAT, 0, 4, "heartbeat", _group(Operation.READ)),
-    Api(ApiKey.LEAVE_GROUP, 0, 5, "leave_group", _group(Operation.READ)),
-    Api(ApiKey.SYNC_GROUP, 0, 5, "sync_group", _group(Operation.READ)),
+    Api(ApiKey.FIND_COORDINATOR, 0, 6, "find_coordinator", _group(Operation.DESCRIBE), patient=True),
+    Api(ApiKey.JOIN_GROUP, 0, 9, "join_group", _group(Operation.READ), patient=True),
+    Api(ApiKey.HEARTBEAT, 0, 4, "heartbeat", _group(Operation.READ), patient=True),
+    Api(ApiKey.LEAVE_GROUP, 0, 5, "leave_group", _group(Operation.READ), patient=True),
+    Api(ApiKey.SYNC_GROUP, 0, 5, "sync_group", _group(Operation.READ), patient=True),
     Api(ApiKey.DESCRIBE_GROUPS, 0, 6, "describe_groups", _group(Operation.DESCRIBE)),
     Api(ApiKey.LIST_GROUPS, 0, 5, "list_groups", _cluster(Operation.DESCRIBE)),
-    Api(ApiKey.API_VERSIONS, 0, 4, "api_versions", Needs.nothing()),
+    Api(ApiKey.API_VERSIONS, 0, 4, "api_versions", Needs.nothing(), patient=True),
     Api(ApiKey.CREATE_TOPICS, 2, 7, "create_topics", _topic(Operation.CREATE)),
     Api(ApiKey.DELETE_TOPICS, 1, 6, "delete_topics", _topic(Operation.DELETE)),
     Api(ApiKey.DELETE_RECORDS, 0, 2, "delete_records", _topic(Operation.DELETE)),
@@ -130,7 +133,7 @@ APIS: tuple[Api, ...] = (
     Api(ApiKey.DESCRIBE_PRODUCERS, 0, 0, "describe_producers", _topic(Operation.READ)),
     Api(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, "describe_transactions", _transaction(Operation.DESCRIBE)),
     Api(ApiKey.LIST_TRANSACTIONS, 0, 2, "list_transactions", _transaction(Operation.DESCRIBE)),
-    Api(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, "consumer_group_heartbeat", _group(Operation.READ)),
+    Api(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, "consumer_group_heartbeat", _group(Operation.READ), patient=True),
     Api(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, "consumer_group_describe", _group(Operation.DESCRIBE)),
     Api(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, "list_config_resources", _cluster(Operation.DESCRIBE_CONFIGS)),
     Api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, "describe_topic_partitions", _topic(Operation.DESCRIBE)),

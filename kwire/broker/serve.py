@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import resource
 import signal
@@ -76,6 +77,8 @@ async def _serve(config: BrokerConfig, ports: Ports, noted: Sequence[int]) -> No
             nursery.start_soon(_stop_on_signal, broker, starting, signals, noted)
             with starting:
                 first, *_ = await nursery.start(broker.run)
+                # What has been made by now lives as long as the process: the collector need not walk through it again.
+                gc.freeze()
                 print(f"kwire ready on {first.host}:{first.port}", flush=True)
             if starting.cancelled_caught:
                 nursery.cancel_scope.cancel()

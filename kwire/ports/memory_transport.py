@@ -167,6 +167,7 @@ class MemoryStream:
         self.host = host
         self.peer_host, self.peer_port = peer
         self.sent = 0
+        self.patient = False
         self._network = network
         self._incoming = incoming
         self._outgoing = outgoing

@@ -29,6 +29,7 @@ from trio.lowlevel import (
     wait_writable,
 )
 
+from kwire.ports.crowd import Crowd, open_crowd
 from kwire.ports.files import Buffer, FileSlice
 from kwire.ports.transport import Stream, StreamClosed
 
@@ -75,13 +76,18 @@ class TcpStream:
     A send that fails or is cancelled half-way leaves the peer with a torn frame: from then on every send fails.
     """
 
-    def __init__(self, sock: socket.socket, peer: tuple[str, int]) -> None:
+    def __init__(self, sock: socket.socket, peer: tuple[str, int], crowd: Crowd | None = None) -> None:
+        """`crowd`: where this stream waits while it is patient."""
         self.peer_host, self.peer_port = peer
         self.sent = 0
+        self.patient = False
         self._socket = sock
+        self._crowd = crowd
         self._torn = False
 
     async def receive(self, max_bytes: int) -> bytes:
+        if self.patient and self._crowd is not None:
+            return await self._receive(max_bytes, self._crowd.wait_readable)
         await checkpoint_if_cancelled()
         try:
             data = self._socket.recv(max_bytes)
@@ -92,6 +98,9 @@ class TcpStream:
         else:
             await cancel_shielded_checkpoint()  # a peer that never pauses must not keep the others waiting
             return data
+        return await self._receive(max_bytes, wait_readable)
+
+    async def _receive(self, max_bytes: int, wait_readable: Callable[[int], Awaitable[None]]) -> bytes:
         while True:
             try:
                 await wait_readable(self._socket.fileno())
@@ -121,6 +130,8 @@ class TcpStream:
     def close(self) -> None:
         if self._socket.fileno() >= 0:
             notify_closing(self._socket.fileno())
+            if self._crowd is not None:
+                self._crowd.forget(self._socket.fileno())
             self._socket.close()
 
     async def _send_runs(self, runs: list[list[Buffer] | FileSlice]) -> None:
@@ -185,13 +196,14 @@ class TcpListener:
         self, handler: Callable[[Stream], Awaitable[None]], room: Callable[[], Awaitable[None]] | None = None
     ) -> None:
         """Accepts until cancelled or closed. An exception of a handler is logged and ends that connection only."""
-        async with trio.open_nursery() as nursery:
+        async with open_crowd() as crowd, trio.open_nursery() as nursery:
             for sock in self._sockets:
-                nursery.start_soon(self._accept_all, sock, nursery, handler, room)
+                nursery.start_soon(self._accept_all, sock, crowd, nursery, handler, room)
 
     async def _accept_all(
         self,
         listening: socket.socket,
+        crowd: Crowd | None,
         nursery: trio.Nursery,
         handler: Callable[[Stream], Awaitable[None]],
         room: Callable[[], Awaitable[None]] | None,
@@ -227,7 +239,7 @@ class TcpListener:
             except OSError:  # reset meanwhile
                 sock.close()
                 continue
-            nursery.start_soon(_handle, TcpStream(sock, _peer(address)), handler)
+            nursery.start_soon(_handle, TcpStream(sock, _peer(address), crowd), handler)
             accepted += 1
             if accepted % ACCEPTED_AT_ONCE == 0:
                 await checkpoint()

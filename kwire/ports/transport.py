@@ -19,6 +19,8 @@ class Stream(Protocol):
     peer_port: int
     sent: int
     """Bytes that went out so far; grows during a send too, which tells a slow peer from one that takes nothing."""
+    patient: bool
+    """Whether `receive` may wait its turn while many others that are patient have something to read too."""
 
     async def receive(self, max_bytes: int) -> bytes:
         """What has arrived, at least one byte, up to max_bytes; b"" at the end of the stream."""

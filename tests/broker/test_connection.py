@@ -35,7 +35,11 @@ class Script:
         self.limited_log = LimitedLog()
         self.started: list[int] = []
         self.replies: list[object] = []
-        api = Api(ApiKey.DESCRIBE_CLUSTER, 0, 0, "describe_cluster", Needs.nothing())
+        self.patient(False)
+
+    def patient(self, patient: bool) -> None:
+        """Whether the API is one that can wait."""
+        api = Api(ApiKey.DESCRIBE_CLUSTER, 0, 0, "describe_cluster", Needs.nothing(), patient=patient)
         self._api = LoadedApi(api, DescribeClusterRequest, DescribeClusterResponse, self._handle, self._failed)
 
     def find(self, key: int, version: int) -> LoadedApi | None:
@@ -146,6 +150,19 @@ async def test_requests_of_one_read_are_answered_in_order(scene) -> None:
     scene.script.replies = [answer("a"), answer("b"), answer("c")]
     await scene.stream.send([request(1) + request(2) + request(3)])
     assert await answers(scene.stream, 3) == [(1, "a", 0), (2, "b", 0), (3, "c", 0)]
+
+
+async def test_a_client_waits_its_turn_until_it_asks_for_what_can_not_wait(scene) -> None:
+    scene.script.replies = [answer("a"), answer("b"), answer("c")]
+    await trio.testing.wait_all_tasks_blocked()
+    stream = scene.made[0]._stream
+    seen = [stream.patient]
+    for number, patient in enumerate((True, False, True)):
+        scene.script.patient(patient)
+        await scene.stream.send([request(number)])
+        await answers(scene.stream, 1)
+        seen.append(stream.patient)
+    assert seen == [True, True, False, True]
 
 
 async def test_nothing_starts_behind_a_request_that_waits(scene) -> None:

@@ -19,6 +19,7 @@ import trio
 from kwire.coordinator.runtime.log import CoordinatorLog
 from kwire.coordinator.runtime.machine import StateMachine
 from kwire.coordinator.runtime.shard import Shard
+from kwire.coordinator.runtime.wakes import Wakes
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 M = TypeVar("M", bound=StateMachine)
@@ -37,6 +38,7 @@ class Coordinator(Generic[M]):
         self.partitions = 0
         """How many partitions the internal topic has; 0 while there is none."""
         self._make_shard = make_shard
+        self._wakes = Wakes()
         self._loading: list[Shard[M]] = []
         self._loader = trio.Lock()
         """One shard is loaded at a time, which bounds the memory that it takes."""
@@ -51,6 +53,7 @@ class Coordinator(Generic[M]):
         self.resign(index)
         shard = self.shards[index] = self._make_shard(index, log)
         shard.machine.deadlines.on_sooner = self._sooner
+        shard.wakes = self._wakes
         if log.start == log.end:
             shard.serve()
         else:
@@ -85,8 +88,9 @@ class Coordinator(Generic[M]):
             self.resign(index)
 
     async def run(self) -> None:
-        """Loads shards and runs deadlines, until cancelled."""
+        """Loads shards, runs deadlines and wakes those who wait, until cancelled."""
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._wakes.run)
             while True:
                 self._wake = trio.Event()
                 loading, self._loading = self._loading, []

@@ -23,6 +23,7 @@ import trio
 from kwire.coordinator.runtime.log import CoordinatorLog
 from kwire.coordinator.runtime.machine import RecordCodec, StateMachine
 from kwire.coordinator.runtime.outcome import Now, Outcome, Pending, Producer
+from kwire.coordinator.runtime.wakes import Wakes
 from kwire.ports.clock import Clock
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.builder import build_batch, encode_record
@@ -113,6 +114,8 @@ class Shard(Generic[M]):
         self._uncommitted: deque[_Write] = deque()
         self._appending: list[_Write] = []
         self._busy = False
+        self.wakes = Wakes()
+        """By what the callers that wait for an answer are woken; all shards of a coordinator have the same."""
 
     def now(self) -> Now:
         return Now(self._clock.wall_ms(), int(self._clock.monotonic() * 1000))
@@ -215,12 +218,12 @@ class Shard(Generic[M]):
         deadline = trio.current_time() + self._write_timeout_s
         done = await self._submit(outcome, deadline) if outcome.writes else self._last_write(outcome)
         if done is not None:
-            result = await _answer(done, deadline)
+            result = await _answer(done, self.wakes, deadline)
             if isinstance(result, KafkaError):
                 raise result if outcome.writes else _of_another(result)
         if not isinstance(outcome.response, Pending):
             return outcome.response
-        answer = await _answer(outcome.response)
+        answer = await _answer(outcome.response, self.wakes)
         if isinstance(answer, KafkaError):
             raise answer
         return answer
@@ -396,11 +399,11 @@ class Shard(Generic[M]):
             write.done.answer(told)
 
 
-async def _answer(pending: Pending[T], deadline: float = inf) -> T | KafkaError:
+async def _answer(pending: Pending[T], wakes: Wakes, deadline: float = inf) -> T | KafkaError:
     """Waits for the answer. REQUEST_TIMED_OUT at the deadline, if there is one."""
     if not pending.done:
         event = trio.Event()
-        pending.then(event.set)
+        pending.then(lambda: wakes.wake(event))
         with trio.move_on_at(deadline):
             await event.wait()
     if pending.result is None:

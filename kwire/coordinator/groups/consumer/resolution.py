@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 STEPS_AT_ONCE = 300_000
 """Of RE2, at worst: few milliseconds."""
 
+_STEPS_OF_HASH = 1_000
+"""What the hash of a topic takes in comparison."""
+
 MayDescribe = Callable[[str], bool]
 """Whether the client whose heartbeat it is may describe a topic: others are not matched."""
 
@@ -58,7 +61,7 @@ class _Resolution:
         self._looks = self._look()
 
     def _look(self) -> Iterator[int]:
-        """Looks at one topic after the other for each expression, and tells how many steps each look took."""
+        """Looks at one topic after the other for each expression, and tells how many steps it takes."""
         from kwire.coordinator.patterns import Pattern, PatternError  # brings RE2, which most brokers never need
 
         for regex, topics in self._topics.items():
@@ -67,10 +70,12 @@ class _Resolution:
             except PatternError as error:  # of another broker's log: nobody can subscribe to it here
                 logger.warning("regular expression ignored group=%r regex=%r error=%s", self._group_id, regex, error)
                 continue
-            for name in self._image.topics:
+            for name, topic in self._image.topics.items():
+                yield pattern.steps(name)
                 if pattern.matches(name) and self._may_describe(name):
                     topics.add(name)
-                yield pattern.steps(name)
+                    self._machine.topic_hashes.of_topic(topic, self._image)  # of which the group's is made in the end
+                    yield _STEPS_OF_HASH
 
     def go_on(self, now: Now) -> Outcome[None] | None:
         """Looks at so many topics as may be; the outcome when it has seen all."""

@@ -154,7 +154,7 @@ class EmbeddedStore:
         if commits:
             try:
                 await self._executor.run(self._append, self._committed.version + 1, commits)
-            except OSError as error:
+            except Exception as error:  # whatever it is, nobody may take his commit for made
                 self._fail(batch, error)
             else:
                 self._committed = image
@@ -175,9 +175,10 @@ class EmbeddedStore:
         pending.image = image
         return image
 
-    def _fail(self, batch: Sequence[_Pending], error: OSError) -> None:
-        message = f"cannot write the metadata to {self._path}: {error.strerror or error}"
-        logger.error("%s", message)
+    def _fail(self, batch: Sequence[_Pending], error: Exception) -> None:
+        fault, reason = (None, error.strerror) if isinstance(error, OSError) else (error, None)
+        message = f"cannot write the metadata to {self._path}: {reason or error}"
+        logger.error("%s", message, exc_info=fault)
         for pending in batch:
             if pending.error is None:
                 pending.error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)

@@ -294,6 +294,26 @@ async def test_a_failed_fsync_fails_the_commit() -> None:
     assert not (await open_store(files)).image.topics
 
 
+async def test_a_fault_while_writing_fails_all_commits_of_the_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await open_store(make_files())
+    before = store.image
+
+    def fault(*arguments: object) -> bytes:
+        raise ValueError("a fault")
+
+    async def attempt(number: int) -> None:
+        with pytest.raises(KafkaError, match=r"cannot write the metadata to .*: a fault"):
+            await store.commit([topic(f"t{number}", number)])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(embedded, "commits_line", fault)
+        async with trio.open_nursery() as nursery:
+            for number in range(1, 4):
+                nursery.start_soon(attempt, number)
+    assert store.image is before
+    assert (await store.commit([topic("a")])).version == before.version + 1
+
+
 async def test_what_a_commit_returned_for_survives_a_power_cut() -> None:
     files = make_files()
     store = await open_store(files)

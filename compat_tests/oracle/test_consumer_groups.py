@@ -152,15 +152,16 @@ def test_regular_expressions(both: Both) -> None:
     both.agree(lambda side: eventually(side, scenario))
 
 
-def test_a_large_regular_expression(both: Both) -> None:
+@pytest.mark.parametrize("regex", ["[a-z]{1000}" * 15, "\\é", "{?"], ids=["large", "letter", "brace"])
+def test_regular_expressions_of_one_side(both: Both, regex: str) -> None:
     def scenario(side: Side) -> None:
         settle_groups(side)
         topic, group = known_topic(side, 1), side.name("group")
-        large = Member(side, group, "large", topic, subscribed_topic_names=[])
-        large.join(subscribed_topic_regex="[a-z]{1000}" * 15)
-        large.leave()
+        odd = Member(side, group, "odd", topic, subscribed_topic_names=[])
+        odd.join(subscribed_topic_regex=regex)
+        odd.leave()
 
-    both.agree(scenario, "large regular expressions")
+    both.agree(scenario, "RE2 and RE2/J")
 
 
 def test_epochs(both: Both) -> None:

@@ -193,6 +193,16 @@ class Group(RuleBasedStateMachine):
             assert not held & seen
             seen |= held
 
+    @invariant()
+    def who_falls_silent_is_gone_in_the_end(self) -> None:
+        group = self.desk.machine.groups.get(GROUP) if hasattr(self, "desk") else None
+        deadlines = self.desk.machine.deadlines if group is not None else ()
+        if isinstance(group, ConsumerGroup):
+            assert all(("consumer", "session", GROUP, member_id) in deadlines for member_id in group.members)
+        elif isinstance(group, ClassicGroup):
+            for member in group.members.values():
+                assert member.is_waiting or ("session", GROUP, member.id) in deadlines
+
 
 def members_of(group: object) -> set[str]:
     assert isinstance(group, ClassicGroup | ConsumerGroup)

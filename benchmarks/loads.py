@@ -61,7 +61,17 @@ def consume(bootstrap: str, topic: str, partitions: int, records: int) -> float:
     """Records per second of a librdkafka consumer that reads the topic from its beginning."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "benchmark", "enable.auto.commit": False})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "benchmark",
+            "enable.auto.commit": False,
+            # Once so much waits to be consumed, librdkafka fetches nothing for a whole second (fetch.queue.backoff.ms):
+            # the sooner a broker answers, the longer its consumer would stand still.
+            "queued.min.messages": 10_000_000,
+            "queued.max.messages.kbytes": 2_000_000,
+        }
+    )
     try:
         consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(partitions)])
         seen, started = 0, time.monotonic()

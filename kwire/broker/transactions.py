@@ -187,23 +187,11 @@ class Transactions:
             transaction.producer, transaction.commits, shard.log.leader_epoch, transaction.client_version
         )
         try:
-            if not await self._markers.write(
-                due.transactional_id, marker, transaction.partitions, lambda: shard.active
-            ):
-                return
-            pause = FIRST_PAUSE
-            while shard.active:
-                try:
-                    await shard.write(lambda machine, now: complete(machine, now, due))
-                    return
-                except KafkaError as error:
-                    if error.code is not ErrorCode.COORDINATOR_NOT_AVAILABLE:
-                        # Not timed out, which still may be committed, nor lost to another coordinator, which goes on.
-                        if error.code not in (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_COORDINATOR):
-                            logger.error("end not written transactional_id=%r error=%s", due.transactional_id, error)
-                        return
-                await trio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+            # A coordinator that has just come may have read a decision that is not on all in-sync replicas yet.
+            if shard.machine.transactions.committed(due.transactional_id) != transaction:
+                await _persist(shard, due, lambda machine, now: Outcome(None))
+            if await self._markers.write(due.transactional_id, marker, transaction.partitions, lambda: shard.active):
+                await _persist(shard, due, lambda machine, now: complete(machine, now, due))
         except Exception:
             logger.exception("transaction not completed transactional_id=%r", due.transactional_id)
         finally:
@@ -229,6 +217,29 @@ class Transactions:
         else:
             logger.info("timed-out transaction aborted transactional_id=%r", transactional_id)
 
+
+async def _persist(
+    shard: Shard[TransactionMachine], due: MarkersDue, operation: Callable[[TransactionMachine, Now], Outcome[None]]
+) -> None:
+    """Repeats an operation on what is due until what it writes, or has seen, is committed; or another coordinates."""
+    pause = FIRST_PAUSE
+    while shard.active:
+        try:
+            await shard.write(operation)
+        except KafkaError as error:
+            if error.code not in _AGAIN:
+                if error.code not in _OVER:
+                    logger.error("end not written transactional_id=%r error=%s", due.transactional_id, error)
+                return
+        else:
+            return
+        await trio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+
+
+_AGAIN = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT)
+_OVER = (ErrorCode.NOT_COORDINATOR, ErrorCode.INVALID_TXN_STATE)
+"""Another broker goes on; what took too long has been committed since."""
 
 _AS_COORDINATOR = {
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,

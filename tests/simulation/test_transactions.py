@@ -192,6 +192,29 @@ async def test_another_coordinator_goes_on_with_what_was_decided(autojump_clock)
         await client.until("CompleteAbort")
 
 
+async def test_markers_wait_until_the_decision_is_replicated(autojump_clock):
+    """A coordinator that has just come may be lost again, and with it what only it has read."""
+    async with two_brokers(transaction_state_log_replication_factor="2", transaction_state_log_min_isr="1") as (
+        w,
+        client,
+        here,
+        there,
+    ):
+        assert await client.write("t", b"one") is ErrorCode.NONE
+        await lead(w, "t", -1)
+        assert await client.end() is ErrorCode.NONE
+        w.cut(here, there)
+        w.log(there, TRANSACTION_STATE).high_watermark = 0  # as if it had not heard of it
+        await w.elect(there, TRANSACTION_STATE)
+        await lead(w, "t", there)
+        await trio.sleep(5)
+        assert w.log(there, "t").last_stable_offset == 0
+        w.heal(here, there)
+        assert await client.find() == there
+        await client.until("CompleteCommit")
+        assert w.log(there, "t").last_stable_offset == 2
+
+
 async def test_a_partition_without_a_leader_holds_the_end_back(autojump_clock):
     async with two_brokers() as (w, client, _here, there):
         assert await client.write("t", b"one") is ErrorCode.NONE

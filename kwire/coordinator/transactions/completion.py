@@ -10,8 +10,10 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 
 
 def complete(machine: TransactionMachine, now: Now, due: MarkersDue) -> Outcome[None]:
-    """Raises INVALID_TXN_STATE where that transaction does not wait for markers any more."""
-    before = machine.transactions.get(due.transactional_id)
-    if before is None or not before.state.prepared or before.producer != due.transaction.producer:
+    """Writes nothing where the end is on its way. Raises INVALID_TXN_STATE where it is there, or of another one."""
+    before = machine.transactions.committed(due.transactional_id)
+    if before != due.transaction:
         raise KafkaError(ErrorCode.INVALID_TXN_STATE)
+    if machine.transactions.get(due.transactional_id) is not before:
+        return Outcome(None)
     return machine.transition(due.transactional_id, before, completed(before, now.wall_ms), None)

@@ -75,6 +75,22 @@ def test_nobody_is_fenced_by_what_may_be_taken_back(version: int) -> None:
     stage.end(producer)
 
 
+def test_an_end_that_is_on_its_way_is_not_written_twice_and_again_where_it_is_lost() -> None:
+    stage = Stage()
+    producer = stage.init()
+    stage.add(producer, 0)
+    stage.end(producer)
+    (due,) = stage.noted.due
+    stage.commits = False
+    stage.do(complete, due)
+    stage.do(complete, due)
+    stage.fail()
+    assert stage.transaction() == due.transaction
+    stage.commits = True
+    stage.do(complete, due)
+    assert stage.transaction().state is TransactionState.COMPLETE_COMMIT
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_who_may_end(version: int) -> None:
     stage = Stage(version)

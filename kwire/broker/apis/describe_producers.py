@@ -19,7 +19,7 @@ from kwire.security.authorizer import Operation, ResourceType
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext, Session
-    from kwire.storage.log import Log
+    from kwire.storage.producer_entry import ProducerEntry
 
 
 async def handle(
@@ -38,7 +38,11 @@ async def handle(
             except KafkaError as error:
                 told.partitions.append(PartitionResponse(partition_index=index, error_code=error.code))
             else:
-                told.partitions.append(PartitionResponse(partition_index=index, active_producers=_producers(log)))
+                partition = PartitionResponse(partition_index=index)
+                for entry in list(log.producer_state.entries.values()):
+                    partition.active_producers.append(_producer(entry))
+                    await turn.share()
+                told.partitions.append(partition)
             await turn.share()
         response.topics.append(told)
     return response
@@ -71,15 +75,12 @@ def _error(index: int, error: KafkaError) -> PartitionResponse:
     return PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
 
 
-def _producers(log: Log) -> list[ProducerState]:
-    return [
-        ProducerState(
-            producer_id=entry.producer_id,
-            producer_epoch=entry.epoch,
-            last_sequence=entry.last_sequence,
-            last_timestamp=entry.last_timestamp,
-            coordinator_epoch=entry.coordinator_epoch,
-            current_txn_start_offset=entry.txn_first_offset,
-        )
-        for entry in log.producer_state.entries.values()
-    ]
+def _producer(entry: ProducerEntry) -> ProducerState:
+    return ProducerState(
+        producer_id=entry.producer_id,
+        producer_epoch=entry.epoch,
+        last_sequence=entry.last_sequence,
+        last_timestamp=entry.last_timestamp,
+        coordinator_epoch=entry.coordinator_epoch,
+        current_txn_start_offset=entry.txn_first_offset,
+    )

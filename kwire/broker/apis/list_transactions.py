@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kwire.broker.turns import Turn
 from kwire.coordinator.patterns import Pattern, PatternError
-from kwire.coordinator.transactions.listing import Filter, list_transactions
+from kwire.coordinator.transactions.listing import Filter
 from kwire.coordinator.transactions.states import BY_TITLE
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.list_transactions import (
@@ -37,13 +37,15 @@ async def handle(broker: Broker, context: RequestContext, request: ListTransacti
     response.unknown_state_filters = [name for name in names if name not in BY_TITLE]
     for shard in list(broker.coordinators.transactions.coordinator.shards.values()):
         try:
-            found = shard.read(lambda machine, now: list_transactions(machine, now, wanted))
+            now, found = shard.read(lambda machine, now: (now, machine.transactions.committed_items()))
         except KafkaError as error:
             if error.code is ErrorCode.NOT_COORDINATOR:
                 continue  # it could not be loaded, which the log says
             raise
         for transactional_id, transaction in found:
-            if context.session.allows(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+            if wanted.takes(transactional_id, transaction, now) and context.session.allows(
+                Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id
+            ):
                 response.transaction_states.append(
                     TransactionState(
                         transactional_id=transactional_id,
@@ -51,7 +53,7 @@ async def handle(broker: Broker, context: RequestContext, request: ListTransacti
                         transaction_state=transaction.state.title,
                     )
                 )
-        await turn.share()
+            await turn.share()
     return response
 
 

@@ -34,15 +34,6 @@ class Filter(NamedTuple):
         )
 
 
-def list_transactions(machine: TransactionMachine, now: Now, wanted: Filter) -> list[tuple[str, Transaction]]:
-    """The transactional ids that are asked for, with their transactions."""
-    return [
-        (transactional_id, transaction)
-        for transactional_id, transaction in machine.transactions.committed_items()
-        if wanted.takes(transactional_id, transaction, now)
-    ]
-
-
 def describe_transaction(machine: TransactionMachine, transactional_id: str) -> Transaction:
     """Raises TRANSACTIONAL_ID_NOT_FOUND."""
     found = machine.transactions.committed(transactional_id)

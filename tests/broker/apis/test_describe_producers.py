@@ -7,6 +7,7 @@ import pytest
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.describe_producers import DescribeProducersRequest, PartitionResponse, TopicRequest
 from kwire.security.authorizer import Operation
+from tests.broker.apis.test_many_groups import turns_of_another
 from tests.broker.scene import Scene, running
 
 
@@ -33,6 +34,16 @@ async def test_producers_with_an_id_are_told(autojump_clock) -> None:
         for each in first.active_producers:
             assert (each.coordinator_epoch, each.current_txn_start_offset) == (-1, -1)
         assert (second.error_code, second.active_producers) == (0, [])
+
+
+async def test_others_have_their_turn(autojump_clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running() as scene:
+        await scene.create("t")
+        for producer_id in range(20):
+            await scene.produce("t", b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        at_once = await turns_of_another(lambda: ask(scene, "t", 0))
+        monkeypatch.setattr("kwire.broker.turns.TURN_SECONDS", 0.0)
+        assert await turns_of_another(lambda: ask(scene, "t", 0)) >= at_once + 20
 
 
 async def test_partitions_that_do_not_exist(autojump_clock) -> None:

@@ -13,6 +13,7 @@ from kwire.ports.clock import TrioClock
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.list_transactions import ListTransactionsRequest
 from kwire.security.authorizer import Operation
+from tests.broker.apis.test_many_groups import turns_of_another
 from tests.broker.apis.transactions import Producer, add, begin, coordinate, partitions
 from tests.broker.scene import Scene, running
 
@@ -86,6 +87,15 @@ async def test_what_cannot_be_coordinated_is_left_out(autojump_clock) -> None:
         transactions = scene.broker.coordinators.transactions
         transactions.coordinator.shard_of("open").close()
         assert "open" not in await names(scene)
+
+
+async def test_others_have_their_turn(autojump_clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running({"transaction.state.log.num.partitions": "1"}) as scene:
+        for number in range(20):
+            await begin(scene, f"{number}")
+        at_once = await turns_of_another(lambda: names(scene, transactional_id_pattern="none"))
+        monkeypatch.setattr("kwire.broker.turns.TURN_SECONDS", 0.0)
+        assert await turns_of_another(lambda: names(scene, transactional_id_pattern="none")) >= at_once + 20
 
 
 async def test_nothing_is_told_while_something_is_loaded(autojump_clock) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from kwire.coordinator.transactions.listing import Filter, describe_transaction, list_transactions
+from kwire.coordinator.transactions.listing import Filter, describe_transaction
 from kwire.coordinator.transactions.states import BY_TITLE, TransactionState
 from kwire.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.transactions.stage import Stage
 
 
 def names(stage: Stage, wanted: Filter = Filter()) -> set[str]:  # noqa: B008
-    return {name for name, _ in list_transactions(stage.machine, stage.now, wanted)}
+    known = stage.machine.transactions.committed_items()
+    return {name for name, found in known if wanted.takes(name, found, stage.now)}
 
 
 @pytest.fixture

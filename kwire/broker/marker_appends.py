@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
+from kwire.broker.turns import Turn
 from kwire.cluster.partition import ALL, Appended, Partition
 from kwire.cluster.waiting import ReplicationWait
 from kwire.coordinator.runtime.outcome import Marker, Outcome, Producer
@@ -51,6 +52,7 @@ async def append_markers(broker: Broker, marker: EndMarker, partitions: Collecti
         coordinator_epoch=marker.coordinator_epoch,
         timestamp=broker.clock.wall_ms(),
     )
+    turn = Turn(broker.clock)
     for partition in partitions:
         found = broker.replicas.partitions.get(partition)
         if found is None or found.log is None:
@@ -66,6 +68,7 @@ async def append_markers(broker: Broker, marker: EndMarker, partitions: Collecti
                 results[partition] = error.code
             else:
                 appends.append((partition, found, appended))
+            await turn.share()
     if through_groups:
         async with trio.open_nursery() as nursery:
             for partition in through_groups:

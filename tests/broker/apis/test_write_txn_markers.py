@@ -13,6 +13,7 @@ from kwire.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from kwire.security.authorizer import Operation
+from tests.broker.apis.test_many_groups import turns_of_another
 from tests.broker.apis.test_offsets_in_transactions import ADDS, commit, committed, prepare
 from tests.broker.apis.transactions import Producer, add, begin, partitions, write
 from tests.broker.scene import Scene, running
@@ -154,6 +155,15 @@ async def test_of_a_marker_for_no_partition_nothing_is_told(autojump_clock) -> N
     async with running() as scene:
         response = await scene.call(WriteTxnMarkersRequest(markers=[WritableTxnMarker(producer_id=7)]))
         assert response.markers == []
+
+
+async def test_others_have_their_turn(autojump_clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running() as scene:
+        await scene.create("topic", 20)
+        everywhere = {"topic": list(range(20))}
+        at_once = await turns_of_another(lambda: ask(scene, Producer(7, 0), everywhere))
+        monkeypatch.setattr("kwire.broker.turns.TURN_SECONDS", 0.0)
+        assert await turns_of_another(lambda: ask(scene, Producer(7, 0), everywhere)) >= at_once + 20
 
 
 async def test_a_partition_that_is_offline_is_unknown(autojump_clock) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from kwire.broker.fenced_producers import as_known_to
+from kwire.broker.turns import Turn
 from kwire.coordinator.runtime.outcome import Producer
 from kwire.coordinator.transactions.partitions import add_partitions
 from kwire.metadata.names import INTERNAL_TOPICS
@@ -45,15 +46,16 @@ async def handle(
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, codes))
     if not context.session.allows(Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    return AddPartitionsToTxnResponse(
-        results_by_transaction=[
+    response, turn = AddPartitionsToTxnResponse(), Turn(broker.clock)
+    for transaction in request.transactions:
+        codes = await _of_a_broker(broker, transaction)
+        response.results_by_transaction.append(
             AddPartitionsToTxnResult(
-                transactional_id=transaction.transactional_id,
-                topic_results=_results(transaction.topics, await _of_a_broker(broker, transaction)),
+                transactional_id=transaction.transactional_id, topic_results=_results(transaction.topics, codes)
             )
-            for transaction in request.transactions
-        ]
-    )
+        )
+        await turn.share()
+    return response
 
 
 def failed(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:

@@ -10,6 +10,7 @@ from kwire.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTran
 from kwire.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from kwire.security.authorizer import Operation
 from tests.broker.apis import transactions
+from tests.broker.apis.test_many_groups import turns_of_another
 from tests.broker.apis.transactions import Producer, add, add_as_broker, begin, describe, end, partitions, until
 from tests.broker.scene import running
 
@@ -139,6 +140,16 @@ async def test_a_broker_that_asks_does_not_wait_for_markers(autojump_clock, monk
         await until(scene, "CompleteCommit")
         _, codes = await add_as_broker(scene, asked(following, 0))
         assert codes == {"t": {("topic", 0): 0}}
+
+
+async def test_others_have_their_turn(autojump_clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running() as scene:
+        await scene.create("topic")
+        producer = await begin(scene)
+        many = [asked(producer, 0, transactional_id=f"{number}") for number in range(20)]
+        at_once = await turns_of_another(lambda: add_as_broker(scene, *many))
+        monkeypatch.setattr("kwire.broker.turns.TURN_SECONDS", 0.0)
+        assert await turns_of_another(lambda: add_as_broker(scene, *many)) >= at_once + 20
 
 
 async def test_brokers_add_internal_topics(autojump_clock) -> None:

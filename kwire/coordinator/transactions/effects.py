@@ -9,10 +9,11 @@ from kwire.coordinator.transactions.transaction import Transaction
 
 
 class MarkersDue(NamedTuple):
-    """A transaction whose end is decided and committed.
+    """A transaction whose end is decided.
 
-    Markers with its producer id and epoch are to be written to all its partitions, and when they are, `complete`
-    (`completion.py`) is to be called. They may be asked for again, of the next coordinator.
+    Once that is committed, which it may not be yet where a coordinator has just come, markers with its producer id and
+    epoch are to be written to all its partitions, and when they are, `complete` (`completion.py`) is to be called. They
+    may be asked for again, of the next coordinator.
     """
 
     transactional_id: str

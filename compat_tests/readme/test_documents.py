@@ -63,11 +63,15 @@ def kwires_own() -> list[str]:
 def test_kwires_command_line_is_understood(line: str) -> None:
     """Parsed to the last option, and not run."""
     words = shlex.split(line)
-    command: click.Command | None = app
-    while isinstance(command, click.Group):
-        command = command.get_command(click.Context(command), words.pop(0))
-    assert command is not None
-    command.make_context(command.name, words)
+    # A command keeps the help options of the first context that it sees: it must be one like that of a real run.
+    context = click.Context(app, info_name=app.name, **app.context_settings)
+    while isinstance(context.command, click.Group):
+        command = context.command.get_command(context, words.pop(0))
+        assert command is not None
+        if isinstance(command, click.Group):
+            context = click.Context(command, parent=context, info_name=command.name)
+        else:
+            context = command.make_context(command.name, words, parent=context)
 
 
 @pytest.mark.parametrize("document", ["README.md", "spark_jobs/README.md", "spark_jobs/word_counts.py"])

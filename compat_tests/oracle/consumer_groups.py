@@ -52,9 +52,9 @@ class Member:
         return answer
 
 
-def known_topic(side: Side, partitions: int) -> str:
+def known_topic(side: Side, partitions: int, name: str = "topic") -> str:
     """A topic that the group coordinator knows of, which in Apache Kafka takes a moment longer than elsewhere."""
-    topic, group = side.topic("topic", partitions), side.name("probe")
+    topic, group = side.topic(name, partitions), side.name("probe")
     request = ConsumerGroupHeartbeatRequest(
         group_id=group,
         member_id="probe",

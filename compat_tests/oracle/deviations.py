@@ -130,6 +130,13 @@ _ALL = (
         lambda kafkas, kwires: (kafkas, kwires) == ("NONE", "REBALANCE_IN_PROGRESS"),
     ),
     Deviation(
+        "members that join oddly",
+        "When a member joins without topics, or as a static one under the id that it had as a dynamic one, Apache "
+        "Kafka may assign partitions to members that do not subscribe to them, or tell the member that it has none; "
+        "kwire goes by what the members subscribe to, and by their ids.",
+        r"ConsumerGroupHeartbeat v1 \((one gets all|odd joins)\) assignment",
+    ),
+    Deviation(
         "RE2 and RE2/J",
         "kwire refuses a regular expression that is compiled to more than some 10,000 instructions, which would take "
         "long to compile and to match, and an escaped letter that is not ASCII; it takes a brace as itself before a "

@@ -247,6 +247,34 @@ def test_assignors_and_topics(both: Both) -> None:
     both.agree(scenario)
 
 
+def test_a_member_that_joins_without_topics(both: Both) -> None:
+    def scenario(side: Side) -> None:
+        settle_groups(side)
+        topic, group = known_topic(side, 2), side.name("group")
+        one = Member(side, group, "one", topic, server_assignor="range")
+        two = Member(side, group, "two", topic, server_assignor="range")
+        one.join()
+        two.join()
+        for member in (one, one, two):
+            member.beat("shares")
+        two.leave()
+        Member(side, group, "zero", topic, subscribed_topic_names=[], server_assignor="range").join()
+        one.beat("gets all")
+
+    both.agree(scenario, "members that join oddly")
+
+
+def test_a_member_that_becomes_static_under_its_id(both: Both) -> None:
+    def scenario(side: Side) -> None:
+        settle_groups(side)
+        topic, group = known_topic(side, 2), side.name("group")
+        Member(side, group, "odd", topic).join()
+        Member(side, group, "two", topic).join()
+        Member(side, group, "odd", topic, instance_id="a").join()
+
+    both.agree(scenario, "members that join oddly")
+
+
 def test_offsets(both: Both) -> None:
     def scenario(side: Side) -> None:
         settle_groups(side)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+import trio
+
 from kwire.cluster import features, topics
 from kwire.cluster.features import FeatureUpdate
 from kwire.cluster.topics import Creation, NewPartitions, NewTopic, Result
@@ -37,19 +39,24 @@ class Controller:
         self._config = config
         self._check_topic_configs = check_topic_configs
         self._randomness = randomness
+        self._deciding = trio.Lock()
 
     async def decide(self, decision: Callable[[MetadataImage], tuple[T, Sequence[Change]]]) -> T:
-        """Commits what `decision` makes of the newest image; decides anew where another commit came first."""
-        while True:
-            image = self._store.image
-            outcome, changes = decision(image)
-            if not changes:
+        """Commits what `decision` makes of the newest image; decides anew where another commit came first.
+
+        One decision is under way at a time: of a crowd that all decide upon the same image, all but one would be in vain.
+        """
+        async with self._deciding:
+            while True:
+                image = self._store.image
+                outcome, changes = decision(image)
+                if not changes:
+                    return outcome
+                try:
+                    await self._store.commit(changes, expected_version=image.version)
+                except VersionConflict:
+                    continue
                 return outcome
-            try:
-                await self._store.commit(changes, expected_version=image.version)
-            except VersionConflict:
-                continue
-            return outcome
 
     async def create_topics(self, asked: Sequence[NewTopic], *, validate_only: bool = False) -> list[Result]:
         """A result for each topic. When it returns, the topics created here can be produced to."""

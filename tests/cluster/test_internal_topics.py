@@ -52,6 +52,21 @@ async def test_created_once(topic, name, configs):
     assert store.image.topics[name] is created
 
 
+async def test_of_a_crowd_that_needs_it_one_creates_it():
+    class Counting(MemoryMetadata):
+        async def commit(self, changes, expected_version):
+            committed.append(changes)
+            return await super().commit(changes, expected_version)
+
+    committed = []
+    store = Counting(image=image(brokers=(1,))).attach()
+    one = controller(store)
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(one.create_internal_topic, consumer_offsets)
+    assert len(committed) == 1
+
+
 async def test_what_keeps_it_from_being_is_told():
     store = MemoryMetadata(image=image(brokers=(1,), fenced=(1,))).attach()
     with pytest.raises(KafkaError) as raised:

@@ -44,7 +44,7 @@ class Controller:
     async def decide(self, decision: Callable[[MetadataImage], tuple[T, Sequence[Change]]]) -> T:
         """Commits what `decision` makes of the newest image; decides anew where another commit came first.
 
-        One decision is under way at a time: of a crowd that all decide upon the same image, all but one would be in vain.
+        One decision is under way at a time: of a crowd that decides upon the same image, all but one do it in vain.
         """
         async with self._deciding:
             while True:

@@ -152,7 +152,7 @@ class Connection:
         if response is None:
             return
         if not isinstance(response, Parked):
-            self._owe(call.answer(response))
+            self._owe(call.answer(self._broker, response))
             if self._out_bytes > _FLUSH_BYTES:
                 await self._flush()
         elif response.pipelined:
@@ -181,7 +181,7 @@ class Connection:
                 answer = await call.finish(self._broker, response)
             finally:
                 self._parked = None
-            self._owe(call.answer(answer))
+            self._owe(call.answer(self._broker, answer))
 
     def _hurry_pipelined(self) -> None:
         for item in self._pipeline:
@@ -223,7 +223,7 @@ class Connection:
                 item = pipeline[0]
                 if isinstance(item, tuple):
                     call, parked = item
-                    item = call.answer(await call.finish(self._broker, parked))
+                    item = call.answer(self._broker, await call.finish(self._broker, parked))
                 await self._send(item)
                 pipeline.popleft()
         except StreamClosed:

@@ -70,11 +70,20 @@ class Call:
             broker.limited_log.error(logger, "request failed", "api=%s version=%d", name, version, exc_info=True)
             return self._api.failed(self.request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
 
-    def answer(self, response: Message) -> Parts:
-        """The response as it goes to the stream: size, header, body."""
+    def answer(self, broker: Broker, response: Message) -> Parts:
+        """The response as it goes to the stream: size, header, body.
+
+        One that does not fit its types (a member id made of a client id of 32,767 bytes is too long for a string)
+        becomes, as in Apache Kafka, the response that says UNKNOWN_SERVER_ERROR. EncodeError if that does not fit.
+        """
         version = self.context.api_version
         header = response_header(self._api.api.key, version, self._correlation_id)
-        body = codec.encode_parts(response, version)
+        try:
+            body = codec.encode_parts(response, version)
+        except codec.EncodeError as error:
+            broker.limited_log.error(logger, "response does not fit", "error=%r", str(error))
+            failed = self._api.failed(self.request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+            body = codec.encode_parts(failed, version)
         size = len(header)
         for part in body:
             size += len(part)

@@ -35,6 +35,7 @@ class Script:
         self.limited_log = LimitedLog()
         self.started: list[int] = []
         self.replies: list[object] = []
+        self.failed: DescribeClusterResponse | None = None
         self.patient(False)
 
     def patient(self, patient: bool) -> None:
@@ -55,9 +56,8 @@ class Script:
             return answer("done")
         return reply
 
-    @staticmethod
-    def _failed(request: object, error: KafkaError) -> DescribeClusterResponse:
-        return DescribeClusterResponse(error_code=error.code, cluster_id="")
+    def _failed(self, request: object, error: KafkaError) -> DescribeClusterResponse:
+        return self.failed or DescribeClusterResponse(error_code=error.code, cluster_id="")
 
 
 class Waits(Parked):
@@ -231,14 +231,35 @@ async def test_what_fails_while_it_waits_is_answered_too(scene, failure, code, p
     assert await answers(scene.stream, 2) == [(1, "", code), (2, "b", 0)]
 
 
+TOO_LONG = "x" * 0x8000
+"""Longer than a string may be."""
+
+
+async def test_an_answer_that_does_not_fit_is_told_as_a_fault(scene, caplog) -> None:
+    scene.script.replies = [answer(TOO_LONG), answer("b")]
+    await scene.stream.send([request(1) + request(2)])
+    assert await answers(scene.stream, 2) == [(1, "", ErrorCode.UNKNOWN_SERVER_ERROR), (2, "b", 0)]
+    assert [(record.levelname, bool(record.exc_info)) for record in caplog.records] == [("ERROR", False)]
+
+
+@pytest.mark.parametrize("pipelined", [False, True])
+async def test_what_does_not_fit_after_a_wait_is_told_as_a_fault_too(scene, pipelined: bool) -> None:
+    parked = Waits(TOO_LONG, pipelined=pipelined)
+    scene.script.replies = [parked, answer("b")]
+    await scene.stream.send([request(1) + request(2)])
+    parked.go.set()
+    assert await answers(scene.stream, 2) == [(1, "", ErrorCode.UNKNOWN_SERVER_ERROR), (2, "b", 0)]
+
+
 @pytest.mark.parametrize("pipelined", [False, True])
 async def test_an_answer_that_cannot_be_told_ends_its_connection_alone(scene, caplog, pipelined: bool) -> None:
     parked = Fails(UNSPEAKABLE, pipelined=pipelined)
     scene.script.replies = [parked, answer("b")]
+    scene.script.failed = UNSPEAKABLE
     await scene.stream.send([request(1)])
     parked.go.set()
     assert await closed(scene.stream)
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
     other = await scene.connect()
     await other.send([request(2)])
     assert await answers(other, 1) == [(2, "b", 0)]

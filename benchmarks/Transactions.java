@@ -4,25 +4,24 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * Transactions BOOTSTRAP TOPIC RECORDS SECONDS: one producer, whose transactions have RECORDS records of 100 bytes each.
+ * Transactions BOOTSTRAP TOPIC RECORDS WARM_UP SECONDS: one producer, whose transactions have RECORDS records of 100 bytes.
  *
- * Says "warm" when as much has been done as shall not count, waits for a line, and prints how many transactions per
+ * Says "warm" after WARM_UP transactions, which do not count, waits for a line, and prints how many transactions per
  * second it then committed in SECONDS seconds, and how many in all.
  */
 final class Transactions {
-    private static final int WARM_UP = 2000;
-
     private Transactions() {
     }
 
     public static void main(String[] arguments) throws Exception {
         String topic = arguments[1];
         int records = Integer.parseInt(arguments[2]);
-        double seconds = Double.parseDouble(arguments[3]);
+        int warmUp = Integer.parseInt(arguments[3]);
+        double seconds = Double.parseDouble(arguments[4]);
         Map<String, Object> settings = Map.of("bootstrap.servers", arguments[0], "transactional.id", "java-benchmark", "linger.ms", 0);
         try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
             producer.initTransactions();
-            for (int i = 0; i < WARM_UP; i++) {
+            for (int i = 0; i < warmUp; i++) {
                 one(producer, topic, records);
             }
             System.out.println("warm");

@@ -250,14 +250,15 @@ def transactions(records: int, seconds: float = 3.0) -> Measure:
     return measure
 
 
-def java_transactions(records: int, seconds: float = 3.0) -> Measure:
+def java_transactions(records: int, seconds: float = 3.0, warm_up: int = 2 * _WARM_UP) -> Measure:
     """The same with the Java client, whose transactions are those of transaction version 2."""
 
     def measure(broker: Any) -> Figures:
         create_topic(broker.bootstrap, "transactions", 1)
         with tempfile.TemporaryDirectory() as folder:
             program = programs.command([_TRANSACTIONS], apache_kafka.class_path(), Path(folder))
-            command = [*program, _TRANSACTIONS.stem, broker.bootstrap, "transactions", str(records), str(seconds)]
+            load = ["transactions", str(records), str(warm_up), str(seconds)]
+            command = [*program, _TRANSACTIONS.stem, broker.bootstrap, *load]
             with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
                 assert process.stdout is not None
                 process.stdout.readline()  # it is warm

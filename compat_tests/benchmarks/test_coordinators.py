@@ -28,7 +28,7 @@ TRANSACTIONS = {"transactions/s", "CPU ms per transaction"}
         (stall(3, 2), {"s until stable", "CPU s", "ms p99 of another's request", "ms longest"}),
         (commits(0.1), {"commits/s", "CPU ms per commit"}),
         (transactions(2, 0.1), TRANSACTIONS),
-        (java_transactions(2, 0.1), TRANSACTIONS),
+        (java_transactions(2, 0.1, 10), TRANSACTIONS),
         (exactly_once_copy(20), {"ms p50", "ms p99"}),
     ],
     ids=["rebalance", "stall", "commits", "transactions", "java-transactions", "exactly-once-copy"],

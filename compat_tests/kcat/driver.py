@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from compat_tests.driver import TIMEOUT, Bounds, Driver, Reading, Received, Record, Refused, Sending
 from kwire.protocol.errors import ErrorCode
@@ -104,6 +105,10 @@ class KcatDriver(Driver):
         if done.returncode:
             raise Refused(_code(errors), errors)
         return subprocess.CompletedProcess(done.args, 0, done.stdout.decode(), errors)
+
+    def start(self, *arguments: str, output: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Starts kcat and leaves it running; what it prints goes to a file."""
+        return subprocess.Popen([self._program, "-b", self.bootstrap, *arguments], stdout=output)
 
 
 MESSAGES = {

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from compat_tests import cases
 from compat_tests.confluent.driver import ConfluentDriver
-from compat_tests.driver import Record
+from compat_tests.driver import TIMEOUT, Record
 from compat_tests.kcat.driver import KcatDriver
 from compat_tests.suites.records import RecordSuite, TopicSuite
 from compat_tests.suites.seeking import SeekSuite
@@ -38,6 +41,51 @@ class TestGroups:
             # It ends where all partitions do, and commits when it leaves the group.
             options = ["-X", "auto.offset.reset=earliest", "-e", "-q", "-f", "%s\n"]
             assert driver.run("-G", topic, *options, topic).stdout.splitlines() == expected
+
+    def test_two_share_a_topic_and_one_takes_over_when_the_other_leaves(
+        self, driver: KcatDriver, kwire_broker: Any, kwire_topic_factory: Callable[..., str], tmp_path: Path
+    ) -> None:
+        topic = kwire_topic_factory(partitions=4)
+        writer = ConfluentDriver(kwire_broker.bootstrap)
+        written: list[str] = []
+        members: list[tuple[subprocess.Popen[bytes], Path]] = []
+
+        def printed(member: int) -> list[list[str]]:
+            """(partition, value) of each record."""
+            return [line.split() for line in members[member][1].read_text().splitlines() if line.endswith(";")]
+
+        def until(holds: Callable[[], bool]) -> None:
+            deadline = time.monotonic() + TIMEOUT
+            while not holds():
+                assert time.monotonic() < deadline, [printed(member)[-5:] for member in range(len(members))]
+                time.sleep(0.05)
+
+        def shown(pattern: Callable[[], bool]) -> bool:
+            """Whether it holds, now that one more record was written to each partition."""
+            values = [f"{len(written) + partition};" for partition in range(4)]
+            writer.produce(topic, [Record(value=value.encode(), partition=n) for n, value in enumerate(values)])
+            written.extend(values)
+            return pattern()
+
+        def partitions(member: int, among_last: int) -> set[str]:
+            return {partition for partition, _ in printed(member)[-among_last:]}
+
+        options = ["-X", "auto.offset.reset=earliest", "-q", "-u", "-f", "%p %s\n"]
+        try:
+            for number in range(2):
+                output = tmp_path / str(number)
+                with output.open("wb") as file:
+                    members.append((driver.start("-G", topic, *options, topic, output=file), output))
+            until(lambda: shown(lambda: all(len(partitions(member, 4)) == 2 for member in range(2))))
+            assert partitions(0, 4).isdisjoint(partitions(1, 4))
+            members[0][0].terminate()
+            assert members[0][0].wait(TIMEOUT) == 0
+            until(lambda: shown(lambda: len(partitions(1, 4)) == 4))
+            until(lambda: {value for member in range(2) for _, value in printed(member)} == set(written))
+        finally:
+            for process, _ in members:
+                process.kill()
+                process.wait()
 
 
 class TestSeeking(SeekSuite):

@@ -80,8 +80,10 @@ class TestGroups:
             assert partitions(0, 4).isdisjoint(partitions(1, 4))
             members[0][0].terminate()
             assert members[0][0].wait(TIMEOUT) == 0
+            # What it had taken but not printed is lost: kcat commits what it has taken.
+            before = len(written)
             until(lambda: shown(lambda: len(partitions(1, 4)) == 4))
-            until(lambda: {value for member in range(2) for _, value in printed(member)} == set(written))
+            until(lambda: {value for _, value in printed(1)} >= set(written[before:]))
         finally:
             for process, _ in members:
                 process.kill()

@@ -31,7 +31,11 @@ def sort_out(image: MetadataImage, session: Session, topics: Iterable[T]) -> tup
             refused.append((topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             continue
         found = image.topics.get(topic.name)
-        count = 0 if found is None else len(found.partitions)
+        if found is None:
+            if topic.partitions:
+                refused.append((topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            continue
+        count = len(found.partitions)
         known = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
         unknown = [partition for partition in topic.partitions if not 0 <= partition.partition_index < count]
         if known:
@@ -53,6 +57,8 @@ def merged(*answers: Iterable[T]) -> list[T]:
 
 
 def _with(topic: T, partitions: list[Any]) -> T:
+    if len(partitions) == len(topic.partitions):
+        return topic
     changed = copy(topic)
     changed.partitions = partitions
     return changed

@@ -181,4 +181,5 @@ def _too_large(machine: GroupMachine, partition: _Partition) -> bool:
     """Whether its metadata is longer than `offset.metadata.max.bytes`, which counts Java's characters."""
     metadata = partition.committed_metadata or ""
     longest: int = machine.config()["offset.metadata.max.bytes"]
-    return len(metadata) + sum(char > "\uffff" for char in metadata) > longest
+    # No loop over the characters: a request may bring megabytes of them.
+    return len(metadata) > longest or len(metadata.encode("utf-16-le", "surrogatepass")) > 2 * longest

@@ -125,9 +125,10 @@ _ALL = (
         "When a consumer group becomes a classic one, in Apache Kafka a member that waits for a partition may never "
         "hear that it has it; when a classic group becomes a consumer group while it rebalances, or the last member "
         "of the consumer protocol has left one that may not change back, partitions are left to nobody until the next "
-        "member joins. kwire rebalances.",
-        r"waiting Heartbeat v4 .*error_code$",
-        lambda kafkas, kwires: (kafkas, kwires) == ("NONE", "REBALANCE_IN_PROGRESS"),
+        "member joins. kwire rebalances. And a JoinGroup with a member id that is refused makes Apache Kafka forget an "
+        "empty consumer group, whose epochs begin anew.",
+        r"waiting Heartbeat v4 .*error_code$|\(again joins\) member_epoch$",
+        lambda kafkas, kwires: (kafkas, kwires) in (("NONE", "REBALANCE_IN_PROGRESS"), (2, 4)),
     ),
     Deviation(
         "members that join oddly",

@@ -79,6 +79,20 @@ def test_who_waits_for_a_partition_when_a_group_changes_back(both: Both) -> None
     both.agree(lambda side: eventually(side, scenario), "groups that change over")
 
 
+def test_an_empty_group_that_a_stranger_wants_to_join(both: Both) -> None:
+    def scenario(side: Side) -> None:
+        settle_groups(side)
+        topic, group = known_topic(side, 2), side.name("group")
+        new = Member(side, group, "new", topic)
+        new.join()
+        new.leave()
+        stranger = Client(side, group, "stranger")
+        stranger.ask(stranger.join_request(member_id="x", metadata=subscription(topic)))
+        Member(side, group, "again", topic).join()
+
+    both.agree(scenario, "groups that change over")
+
+
 def test_who_may_change_over(both: Both) -> None:
     def scenario(side: Side) -> None:
         settle_groups(side)

@@ -126,7 +126,10 @@ class EmbeddedStore:
         return pending.outcome()
 
     async def close(self) -> None:
-        """Waits for the commits under way, then notes that the store stopped in order. OSError where it cannot."""
+        """Waits for the commits under way, then notes that the store stopped in order.
+
+        Where it can't (the disk is full), the log says so, and the next start takes this for a stop that was not.
+        """
         async with self._lock:
             if self._refusal is None or self._broken:
                 self._refusal = "the metadata store is closed"
@@ -137,6 +140,8 @@ class EmbeddedStore:
         try:
             if not self._broken:
                 self._files.write_atomically(f"{self._directory}/{CLEAN}", b"%d\n" % self._end)
+        except OSError as error:
+            logger.error("cannot note in %s that the metadata stopped in order: %s", self._directory, error)
         finally:
             self._broken = False
             self._file.close()

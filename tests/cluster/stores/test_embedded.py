@@ -283,6 +283,22 @@ async def test_a_write_that_cannot_be_taken_back_ends_all_writing() -> None:
     assert list(again.image.topics) == ["a"]
 
 
+async def test_a_stop_on_a_full_disk_loses_its_mark_alone(caplog: pytest.LogCaptureFixture) -> None:
+    files = make_files()
+    store = await open_store(files)
+    await store.commit([topic("a")])
+    faults = Faults(files)
+    faults.failing = {"write": None}
+    await store.close()
+    assert [(record.levelname, bool(record.exc_info)) for record in caplog.records] == [("ERROR", False)]
+    assert not files.exists(f"data/{CLEAN}")
+    faults.failing = {}
+    again = await open_store(files)
+    assert list(again.image.topics) == ["a"]
+    await again.close()
+    assert files.exists(f"data/{CLEAN}")
+
+
 async def test_a_failed_fsync_fails_the_commit() -> None:
     files = make_files()
     store = await open_store(files)

@@ -30,6 +30,9 @@ class Consumer(GroupConsumer):
             heartbeat_interval_ms=200,
             reconnect_backoff_max_ms=500,
         )
+        # It joins with its topic known. Where a poll ends just before a leader learns what its topic has, the client
+        # (3.0.12) forgets the join that is under way, and never takes its assignment.
+        self._consumer.partitions_for_topic(settings.topic)
 
     def poll(self) -> Iterator[tuple[int, int, bytes]]:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compat_tests.oracle.both import Both
+from compat_tests.oracle.consumer_groups import Member
 from compat_tests.oracle.groups import (
     PREPARING,
     Client,
@@ -15,6 +16,7 @@ from compat_tests.oracle.groups import (
     stable,
 )
 from compat_tests.oracle.sides import Side
+from kwire.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kwire.protocol.messages.delete_groups import DeleteGroupsRequest
 from kwire.protocol.messages.describe_groups import DescribeGroupsRequest
 from kwire.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -109,6 +111,23 @@ def test_coordinators(both: Both) -> None:
                     side.ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=["x"]), version, note=f"{kind}")
                 else:
                     side.ask(FindCoordinatorRequest(key_type=kind, key="x"), version, note=f"{kind}")
+
+    both.agree(scenario)
+
+
+def test_answers_that_do_not_fit(both: Both) -> None:
+    """A member id is made of the client's, and errors name the group: both become longer than a string may be."""
+
+    def scenario(side: Side) -> None:
+        settle_groups(side)
+        longest = "x" * 0x7FFF
+        client = Client(side, side.name("joins"), longest)
+        client.ask(client.join_request(), 3)
+        side.ask(DescribeGroupsRequest(groups=[longest]), note="absent")
+        side.ask(ConsumerGroupDescribeRequest(group_ids=[longest]), note="absent")
+        topic = side.topic()
+        Member(side, longest, "member", topic).join(server_assignor=longest)
+        side.ask(DescribeGroupsRequest(groups=[side.name("absent")]), note="the connection goes on")
 
     both.agree(scenario)
 

@@ -35,6 +35,7 @@ from kwire.coordinator.groups.consumer.records import member_record
 from kwire.coordinator.runtime.outcome import CoordinatorRecord, Now, Outcome
 from kwire.metadata.image import MetadataImage
 from kwire.protocol import uuids
+from kwire.protocol.codec import MalformedError, UnsupportedVersionError
 from kwire.protocol.consumer_protocol.serde import decode
 from kwire.protocol.consumer_protocol.subscription import ConsumerProtocolSubscription
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -55,7 +56,8 @@ def join(
 ) -> Outcome[JoinGroupResponse]:
     """The member's next step; its generation. Answers MEMBER_ID_REQUIRED with the id.
 
-    Raises INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    Raises INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, and
+    UNKNOWN_SERVER_ERROR where the subscription can't be read.
     """
     if migration.policy(machine) == "DISABLED":
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
@@ -68,7 +70,7 @@ def join(
         return Outcome(required)
     replaced = group.static_member(request.group_instance_id)
     downgrades = replaced is not None and migration.may_downgrade_replacing(machine, group, replaced)
-    subscription = decode(ConsumerProtocolSubscription, request.protocols[0].metadata)
+    subscription = _subscription(request)
     owned = _owned(subscription, machine.image())
     with Draft(machine, group.id) as draft:
         before = _joining_member(draft, request, member_id)
@@ -154,6 +156,13 @@ def _described(
         client_host=caller.client_host,
         classic=ClassicMetadata(request.session_timeout_ms, tuple(protocols)),
     )
+
+
+def _subscription(request: JoinGroupRequest) -> ConsumerProtocolSubscription:
+    try:
+        return decode(ConsumerProtocolSubscription, request.protocols[0].metadata)
+    except (MalformedError, UnsupportedVersionError):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from None
 
 
 def _owned(subscription: ConsumerProtocolSubscription, image: MetadataImage) -> Owned:

@@ -188,6 +188,17 @@ def test_a_classic_member_joins_a_consumer_group() -> None:
     assert new.has("t") == {0, 1, 2, 3}
 
 
+@pytest.mark.parametrize("metadata", [b"", b"\xff\xff", b"\0\1\0\0\0\1\0\1", b"\0\3\x7f\xff\xff\xff"])
+def test_a_subscription_that_cannot_be_read_is_refused(metadata: bytes) -> None:
+    at = desk({"t": 4})
+    new = Member(at, "new")
+    new.join()
+    with pytest.raises(KafkaError) as error:
+        Reader(at).join(metadata)
+    assert error.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert list(group_of(at).members) == ["new"]
+
+
 def test_an_admin_removes_members_of_either_protocol() -> None:
     at = desk({"t": 2})
     static = Member(at, "static", instance_id="a")

@@ -66,14 +66,15 @@ class TransactionMarkers:
         while wanted():
             results = await self._write_once(marker, left)
             if any(code in _OVER for code in results.values()):
-                logger.warning("markers refused transactional_id=%r results=%r", transactional_id, results)
+                logger.warning("markers refused transactional_id=%r results=%r", transactional_id, _told(results))
                 return False
             left = {partition for partition, code in results.items() if code not in _DONE}
             if not left:
                 return True
             if pause == LONGEST_PAUSE:  # before that, leaders may just be moving or loading
+                told = _told({partition: results[partition] for partition in left})
                 self._broker.limited_log.warning(
-                    logger, "markers delayed", "transactional_id=%r results=%r", transactional_id, results
+                    logger, "markers delayed", "transactional_id=%r missing=%r", transactional_id, told
                 )
             await trio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
@@ -123,3 +124,8 @@ class TransactionMarkers:
             for topic in answered.topics:
                 for partition in topic.partitions:
                     results[topic.name, partition.partition_index] = ErrorCode(partition.error_code)
+
+
+def _told(results: Results) -> str:
+    """For a line in the log."""
+    return ", ".join(f"{topic}-{number}: {code.name}" for (topic, number), code in sorted(results.items()))

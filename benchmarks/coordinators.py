@@ -203,6 +203,7 @@ def commits(seconds: float = 3.0) -> Measure:
         consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "commits", "enable.auto.commit": False})
         try:
             offset = TopicPartition("committed", 0, 0)
+            _until_coordinated(lambda: consumer.commit(offsets=[offset], asynchronous=False))
             for _ in range(_WARM_UP):
                 consumer.commit(offsets=[offset], asynchronous=False)
             count, before, started = 0, cpu_seconds(broker.pid), time.perf_counter()
@@ -217,6 +218,22 @@ def commits(seconds: float = 3.0) -> Measure:
             consumer.close()
 
     return measure
+
+
+def _until_coordinated(commit: Callable[[], object]) -> None:
+    """Commits once. Apache Kafka names a coordinator before that has made its topic its own."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    passing = {KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS}
+    deadline = time.monotonic() + _GIVE_UP_S
+    while True:
+        try:
+            commit()
+            return
+        except KafkaException as error:
+            if error.args[0].code() not in passing or time.monotonic() > deadline:
+                raise
+        time.sleep(0.05)
 
 
 def transactions(records: int, seconds: float = 3.0) -> Measure:

@@ -1,0 +1,9 @@
+"""Object stores: where tiered storage (KIP-405) keeps what it copied away from the local disk.
+
+    object_store     what a store is: whole objects of bytes by key
+    errors           what can go wrong with one, and whether trying again may help
+    keys             which texts are keys
+    memory, faults   a store in memory, for simulation, and what it does wrong on demand
+
+Knows ports and configuration, and nothing of logs: what an object means is the business of those who put it there.
+"""

@@ -1,4 +1,4 @@
-"""Both file systems keep the promises of the port; each also what only it can."""
+"""All file systems keep the promises of the port; each also what only it can."""
 
 import errno
 import gc
@@ -11,13 +11,14 @@ import pytest
 from kwire.ports.files import FileSlice, FileSystem
 from kwire.ports.memory_files import MemoryFileSystem
 from kwire.ports.real_files import PosixFileSystem
+from kwire.ports.simulated_disk import SimulatedDisk
 
 
-@pytest.fixture(params=["real", "memory"])
+@pytest.fixture(params=["real", "memory", "simulated disk"])
 def place(request, tmp_path) -> tuple[FileSystem, str]:
     if request.param == "real":
         return PosixFileSystem(), str(tmp_path)
-    files = MemoryFileSystem()
+    files = MemoryFileSystem() if request.param == "memory" else SimulatedDisk()
     files.make_dirs("/data")
     return files, "/data"
 

@@ -9,7 +9,7 @@
     offset_index, time_index, transaction_index, leader_epochs      what is looked up by what
     producer_state, producer_entry, producer_snapshot, producer_replay    who may append what next
     validation, validated, record_walk                    what a leader checks before an append
-    open_files, chores, services                          what all logs share
+    open_files, chores, services, throttle                what all logs share
 
 All of it belongs to the event loop's thread, except functions that say they are for a worker thread. Whatever fails
 with an OSError takes its log dir offline (`LogDir.fail`) and is answered with KAFKA_STORAGE_ERROR.

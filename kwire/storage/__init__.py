@@ -1,6 +1,9 @@
 """The logs of a broker, in Apache Kafka's own files.
 
-    manager, survey, upkeep      all logs: loading, making, deleting, what is done at intervals
+    manager                      all logs of a broker, in its log dirs
+    loading, survey              what a start finds
+    creation, removal            logs of new partitions, and of those that are gone
+    upkeep                       what is done at intervals
     log_dir, checkpoints, layout a log dir and its small files, the names of everything
     log, received                one partition: appends, offsets, rolling; what a follower gets
     reading, timestamps          which bytes answer a fetch; which offset answers a time

@@ -61,7 +61,7 @@ async def test_a_deleted_partition_does_not_come_back_by_a_write_that_had_begun(
     for partition in (0, 1):
         await append(await managed.get_or_create("t", partition, TOPIC_ID, LogConfig()), "a")
     held = managed.services.executor = HeldExecutor()
-    upkeep = managed._upkeep
+    upkeep = managed.upkeep
     write = upkeep.write_high_watermarks if name == layout.HIGH_WATERMARKS else upkeep.write_recovery_points
     with trio.fail_after(5):
         async with trio.open_nursery() as nursery:
@@ -80,14 +80,14 @@ async def test_a_truncation_is_not_undone_by_a_write_that_had_begun() -> None:
     for _ in range(3):
         await append(log, "a")
     await log.flush()
-    await managed._upkeep.write_recovery_points()
+    await managed.upkeep.write_recovery_points()
     await append(log, "a")
     await log.flush()
     held = HeldExecutor()
     managed.services.executor = managed.services.chores._executor = held
     with trio.fail_after(5):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(managed._upkeep.write_recovery_points)
+            nursery.start_soon(managed.upkeep.write_recovery_points)
             await wait_all_tasks_blocked()
             log.truncate_to(1)
             nursery.start_soon(managed.services.chores.finish_due)

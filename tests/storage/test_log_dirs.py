@@ -199,7 +199,7 @@ async def two_dirs(clean):
         log.high_watermark = 2
         log.advance_log_start(1)
     for log_dir in managed.dirs:
-        await managed._upkeep.checkpoint_dir(log_dir)
+        await managed.upkeep.checkpoint_dir(log_dir)
     if clean:
         await house.stop(managed, 41)
     house.kill()

@@ -119,7 +119,7 @@ async def test_a_deleted_partition_goes_later_and_its_name_begins_anew():
     await append(log, "a", "b")
     log.high_watermark = 2
     log.advance_log_start(1)
-    await managed._upkeep.checkpoint_dir(managed.dirs[0])
+    await managed.upkeep.checkpoint_dir(managed.dirs[0])
     waiting = log.read(1, 1000).slice
     assert await managed.delete([("t", 0)])
     assert not await managed.delete([("t", 0)])
@@ -225,7 +225,7 @@ async def test_checkpoints_forget_a_partition_before_its_folder_goes():
     await append(log, *"abcdef")
     log.high_watermark = 6
     log.advance_log_start(5)
-    await managed._upkeep.checkpoint_dir(managed.dirs[0])
+    await managed.upkeep.checkpoint_dir(managed.dirs[0])
     said = []
     house.files.fault = lambda operation, path, size: (
         said.append(house.files.read(f"{ROOT}/{layout.LOG_START_OFFSETS}")) if operation == "rename" else None

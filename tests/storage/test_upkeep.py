@@ -52,7 +52,7 @@ async def test_a_fault_of_the_upkeep_ends_neither_it_nor_the_others(work, autoju
         failed.append(1)
         raise ValueError("a fault")
 
-    setattr(managed._upkeep, work, fail)
+    setattr(managed.upkeep, work, fail)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(managed.run)
         await trio.sleep(10)
@@ -82,10 +82,10 @@ async def test_idle_producers_are_forgotten():
     managed = await house.start()
     log = await managed.get_or_create("t", 0, TOPIC_ID, config())
     await log.append_as_leader(idempotent(["a"], 0), 0)
-    await managed._upkeep.remove_expired_producers()
+    await managed.upkeep.remove_expired_producers()
     assert 7 in log.producer_state.entries
     house.clock.advance(1000)
-    await managed._upkeep.remove_expired_producers()
+    await managed.upkeep.remove_expired_producers()
     assert log.producer_state.entries == {}
 
 
@@ -94,8 +94,8 @@ async def test_flush_ms_of_zero_does_not_keep_the_event_loop_busy(autojump_clock
     managed = await house.start()
     log = await managed.get_or_create("t", 0, TOPIC_ID, config(flush_ms=0))
     looks = []
-    flush_due = managed._upkeep.flush_due
-    managed._upkeep.flush_due = lambda: looks.append(1) or flush_due()
+    flush_due = managed.upkeep.flush_due
+    managed.upkeep.flush_due = lambda: looks.append(1) or flush_due()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(managed.run)
         await append(log, "a")
@@ -112,7 +112,7 @@ async def test_flush_ms_does_not_mind_the_clock_being_set_back():
     await append(log, "a")
     house.clock.advance(300)
     house.clock.set(-86_400_000)
-    await managed._upkeep.flush_due()
+    await managed.upkeep.flush_due()
     assert log.unflushed == 0
 
 
@@ -125,6 +125,6 @@ async def test_upkeep_says_once_that_a_dir_failed(caplog):
         log.high_watermark = 1
     house.clock.advance(1000)
     house.files.fault = broken(ROOT, "rename")
-    await managed._upkeep.delete_old_segments()
+    await managed.upkeep.delete_old_segments()
     assert not managed.dirs[0].online
     assert len(caplog.records) == 1

@@ -1,0 +1,86 @@
+"""The start of a LogManager: all log dirs are looked through, and then their logs are loaded, some at once."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from kwire.config.topic import LogConfig
+from kwire.storage import recovery
+from kwire.storage.log import Log
+from kwire.storage.log_dir import LogDir, LogDirError
+from kwire.storage.recovery import LoadedLog, LogTask
+from kwire.storage.services import StorageServices
+from kwire.storage.survey import Survey, survey
+
+if TYPE_CHECKING:
+    from kwire.storage.manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+_LOGS_PER_JOB = 32
+"""Logs that one call of a worker thread loads."""
+
+
+class Loading:
+    """One start. `topic_config` gives the configuration of a topic by name."""
+
+    def __init__(self, manager: LogManager, topic_config: Callable[[str], LogConfig]) -> None:
+        self._manager = manager
+        self._services = manager.services
+        self._topic_config = topic_config
+
+    async def run(self, cluster_id: str, node_id: int) -> None:
+        """See `LogManager.load`. A dir that can't be read goes offline."""
+        services = self._services
+        for log_dir in self._manager.online_dirs:
+            try:
+                found = await services.executor.run(survey, log_dir, cluster_id, node_id, services.randomness.uuid)
+            except OSError as error:
+                log_dir.fail("start failed", error)
+                continue
+            for name in found.deleted:
+                self._manager.remove_later(log_dir, log_dir.file(name), 0)
+            await self._load_logs(log_dir, found)
+            log_dir.loaded = True
+
+    async def _load_logs(self, log_dir: LogDir, found: Survey) -> None:
+        services, manager = self._services, self._manager
+        now_ms = services.clock.wall_ms()
+        tasks = [
+            found.task(log_dir, key, self._topic_config(key[0]), now_ms, services.producer_expiration_ms)
+            for key in found.partitions
+        ]
+        if not found.clean and tasks:
+            logger.warning("log dir %s was not stopped cleanly: recovering %d partitions", log_dir.path, len(tasks))
+        for key in found.partitions:
+            if key in manager.logs:
+                raise LogDirError(
+                    f"partition {key[0]}-{key[1]} is in two log dirs, {manager.logs[key].log_dir.path} and "
+                    f"{log_dir.path}: remove one of them"
+                )
+        places = trio.Semaphore(manager.config["num.recovery.threads.per.data.dir"])
+        async with trio.open_nursery() as nursery:
+            for start in range(0, len(tasks), _LOGS_PER_JOB):
+                await places.acquire()
+                nursery.start_soon(self._load_some, log_dir, tasks[start : start + _LOGS_PER_JOB], places)
+
+    async def _load_some(self, log_dir: LogDir, tasks: list[LogTask], places: trio.Semaphore) -> None:
+        try:
+            loaded = await self._services.executor.run(_load_each, self._services, tasks)
+        except OSError as error:
+            log_dir.fail("start failed", error)
+            return
+        finally:
+            places.release()
+        if log_dir.online:
+            for task, state in zip(tasks, loaded, strict=True):
+                key = task.topic, task.partition
+                self._manager.logs[key] = Log(self._services, log_dir, *key, task.config, state)
+
+
+def _load_each(services: StorageServices, tasks: list[LogTask]) -> list[LoadedLog]:
+    return [recovery.load(services.files, services.open_files, task) for task in tasks]

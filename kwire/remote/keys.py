@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-LONGEST_KEY = 900
-"""Characters. S3 takes 1024 bytes, the prefix of a bucket's part included."""
+LONGEST_KEY = 800
+"""Characters. S3 takes 1024 bytes, `key.prefix` included."""
 
 LONGEST_NAME = 200
 """Characters between two slashes. File systems take 255 bytes, and a store of files adds to a name while it writes."""
@@ -20,9 +20,13 @@ _KEY = re.compile(f"{_NAME}(?:/{_NAME})*")
 _PREFIX = re.compile(f"(?:{_NAME}/)*")
 
 
+def is_key(text: str) -> bool:
+    return len(text) <= LONGEST_KEY and _KEY.fullmatch(text) is not None
+
+
 def check_key(key: str) -> None:
     """Raises ValueError for what is no key."""
-    if len(key) > LONGEST_KEY or not _KEY.fullmatch(key):
+    if not is_key(key):
         raise ValueError(f"{key!r} is no key of an object")
 
 

@@ -154,7 +154,7 @@ async def test_many_at_once(store: ObjectStore) -> None:
 NO_KEYS = ["", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "a b", "a%20b", "ü", "a\n", "a~b", "x" * 201]
 
 
-@pytest.mark.parametrize("key", [*NO_KEYS, "x/" * 450 + "x"])
+@pytest.mark.parametrize("key", [*NO_KEYS, "x/" * 400 + "x"])
 async def test_what_is_no_key(store: ObjectStore, key: str) -> None:
     with pytest.raises(ValueError, match="no key"):
         await store.put(key, [b""])
@@ -167,7 +167,7 @@ async def test_what_is_no_key(store: ObjectStore, key: str) -> None:
 
 
 async def test_unusual_keys(store: ObjectStore) -> None:
-    unusual = ["...", "..a/.b", "-", "_/-/._", "x" * 200, "/".join(["y" * 99] * 9), "A", "a"]
+    unusual = ["...", "..a/.b", "-", "_/-/._", "x" * 200, "/".join(["y" * 99] * 8), "A", "a"]
     for key in unusual:
         await store.put(key, [key.encode()])
     assert await keys(store) == sorted(unusual)

@@ -155,22 +155,22 @@ class DirectoryObjectStore:
         finally:
             file.close()
 
-    def _look_into(self, prefix: str) -> tuple[list[Found], list[str]]:
+    def _look_into(self, prefix: str) -> tuple[Sequence[Found], Sequence[str]]:
         """The objects right in a folder, and the folders in it."""
         folder = f"{self._root}/{prefix}".rstrip("/") or "/"
         found, deeper = [], []
-        for name in self._list(folder) or ():
+        for name in self._names(folder) or ():
             key, path = prefix + name, f"{folder}/{name}"
             if not is_key(key):
                 continue
-            if self._list(path) is not None:
+            if self._names(path) is not None:
                 deeper.append(key + "/")
                 continue
             with suppress(FileNotFoundError):  # deleted meanwhile
                 found.append(Found(key, self._files.file_size(path), self._files.modified_ms(path)))
         return found, deeper
 
-    def _list(self, path: str) -> list[str] | None:
+    def _names(self, path: str) -> Sequence[str] | None:
         try:
             return self._files.list(path)
         except (FileNotFoundError, NotADirectoryError):

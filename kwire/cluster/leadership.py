@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from kwire.storage.log import Log
 
 
+_NOBODY: dict[int, Follower] = {}
+"""The followers of a partition with one replica. Never filled."""
+
+
 class Surroundings(Protocol):
     """What partitions ask of their broker; the ReplicaManager is it."""
 
@@ -61,7 +65,7 @@ class Leadership:
         self.isr: tuple[int, ...] = ()
         """What the controller agreed on."""
         self.maximal_isr: tuple[int, ...] = ()
-        self.followers: dict[int, Follower] = {}
+        self.followers = _NOBODY
         """By broker id."""
         self._partition = partition
         self._surroundings = surroundings
@@ -74,7 +78,8 @@ class Leadership:
         self.isr = self.maximal_isr = state.isr
         self._pending = None
         known = self.followers
-        self.followers = {broker: known.get(broker) or Follower(broker) for broker in state.replicas if broker != me}
+        others = [broker for broker in state.replicas if broker != me]
+        self.followers = {broker: known.get(broker) or Follower(broker) for broker in others} if others else _NOBODY
         log = self.log
         if new_epoch and log is not None:
             end = log.log_end_offset

@@ -30,6 +30,10 @@ ALL = -1
 """`acks` that wait for all in-sync replicas."""
 
 
+_NOBODY: dict[Waiter, None] = {}
+"""Who waits for an idle partition. Never filled."""
+
+
 class Appended(NamedTuple):
     """An append by the leader: what the log says, and what an acks=all producer has to wait for."""
 
@@ -64,15 +68,19 @@ class Partition(Replica):
         self._surroundings = surroundings
         self._holders = 0
         self._free: trio.Event | None = None
-        self._waiters: dict[Waiter, None] = {}
+        self._waiters = _NOBODY
 
     def watch(self, waiter: Waiter) -> None:
         """Calls `waiter.wake` at every change from now on."""
+        if self._waiters is _NOBODY:
+            self._waiters = {}
         self._waiters[waiter] = None
 
     def unwatch(self, waiter: Waiter) -> None:
         """Does nothing where the waiter does not watch."""
         self._waiters.pop(waiter, None)
+        if not self._waiters:
+            self._waiters = _NOBODY
 
     def changed(self) -> None:
         """Wakes everybody who watches."""

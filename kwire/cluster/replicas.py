@@ -126,7 +126,7 @@ class ReplicaManager:
             topic = image.topics.get(log.topic)
             here = topic is not None and log.topic_id in (None, topic.id) and log.partition < len(topic.partitions)
             if topic is None or not here or self.broker_id not in topic.partitions[log.partition].replicas:
-                strays.append((log.topic, log.partition))
+                strays.append(log.key)
         if strays:
             names = [f"{name}-{index}" for name, index in strays]
             logger.warning("set aside, since the cluster knows them no more: the logs of %s", _shown(names))
@@ -237,7 +237,8 @@ class ReplicaManager:
         if not follows:
             self._fetchers.leave(partition)
         new_epoch = await partition.take_role(state)
-        self.partitions[partition.topic, partition.index] = partition
+        key = (partition.topic, partition.index) if partition.log is None else partition.log.key
+        self.partitions[key] = partition
         self._leaderships.look(partition)
         if follows and new_epoch and partition.log is not None:
             self._fetchers.follow(partition, state.leader)
@@ -277,7 +278,7 @@ class ReplicaManager:
 
     def _dir_failed(self, log_dir: LogDir, gone: list[Log]) -> None:
         for log in gone:
-            partition = self.partitions.get((log.topic, log.partition))
+            partition = self.partitions.get(log.key)
             if partition is not None:
                 self._fetchers.leave(partition)
                 partition.lose_log()

@@ -144,7 +144,15 @@ def _placed(image: MetadataImage, topic: NewTopic, creation: Creation) -> tuple[
         placed = place(image.brokers.values(), count, factor, creation.randomness)
     except KafkaError as error:
         raise KafkaError(error.code, f"Unable to replicate the partition {factor} time(s): {error.message}") from None
-    return tuple(_new(image, replicas) for replicas in placed)
+    return _new_each(image, placed)
+
+
+def _new_each(image: MetadataImage, placed: Iterable[Sequence[int]]) -> tuple[PartitionImage, ...]:
+    """A partition for each list of replicas; those with the same replicas share one object."""
+    made: dict[tuple[int, ...], PartitionImage] = {}
+    return tuple(
+        made.get(replicas) or made.setdefault(replicas, _new(image, replicas)) for replicas in map(tuple, placed)
+    )
 
 
 def _new(image: MetadataImage, replicas: Sequence[int]) -> PartitionImage:
@@ -192,9 +200,7 @@ def _add_partitions(image: MetadataImage, request: NewPartitions, randomness: Ra
     factor = len(topic.partitions[0].replicas)
     if request.assignments is None:
         _limit_partitions(added)
-        partitions = tuple(
-            _new(image, replicas) for replicas in place(image.brokers.values(), added, factor, randomness)
-        )
+        partitions = _new_each(image, place(image.brokers.values(), added, factor, randomness))
         return Result(topic.name, topic.id, PartitionsAdded(topic.name, partitions))
     if len(request.assignments) != added:
         raise KafkaError(

@@ -244,15 +244,18 @@ class _Draft:
         self._own_configs().pop(("topic", name), None)
 
     def _bump_leader_epochs(self) -> None:
+        bumped: dict[PartitionImage, PartitionImage] = {}
         for name in self._own_topics():
             partitions = self._partitions_of(name)
             for index, partition in enumerate(partitions):
                 if partition.leader >= 0:
-                    partitions[index] = replace(
-                        partition,
-                        leader_epoch=partition.leader_epoch + 1,
-                        partition_epoch=partition.partition_epoch + 1,
-                    )
+                    if partition not in bumped:
+                        bumped[partition] = replace(
+                            partition,
+                            leader_epoch=partition.leader_epoch + 1,
+                            partition_epoch=partition.partition_epoch + 1,
+                        )
+                    partitions[index] = bumped[partition]
 
     def _change_configs(self, change: ConfigsChanged) -> None:
         configs = self._own_configs()

@@ -54,6 +54,7 @@ class PartitionImage:
 
     `replicas` is in order of preference, `leader` is NO_LEADER or one of them. `leader_epoch` grows when the leader is
     elected anew, `partition_epoch` with every change. `directories` holds a directory id for each replica, or nothing.
+    Partitions in the same state may share one object.
     """
 
     replicas: tuple[int, ...]

@@ -150,7 +150,10 @@ def _partitions_to_json(partitions: Iterable[PartitionImage]) -> list[Json]:
 
 
 def _partitions_from_json(values: list[Json]) -> tuple[PartitionImage, ...]:
-    return tuple(map(_partition_from_json, values))
+    """Those of a topic: most are in the same state, and of that there is one object."""
+    shared: dict[PartitionImage, PartitionImage] = {}
+    partitions = map(_partition_from_json, values)
+    return tuple(shared.setdefault(partition, partition) for partition in partitions)
 
 
 def _partition_to_json(partition: PartitionImage) -> Json:

@@ -19,10 +19,15 @@ The functions that read take the file's content and raise `CorruptCheckpoint`, n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 _VERSION = "0"
+_NO_EPOCHS = (b"", b"0\n0\n")
 
 TopicPartition = tuple[str, int]
+
+
+_NO_PARTITIONS: Mapping[str, TopicPartition] = MappingProxyType({})
 
 
 class CorruptCheckpoint(Exception):
@@ -34,12 +39,19 @@ def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
     return _encode(f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
 
 
-def decode_offsets(data: bytes) -> dict[TopicPartition, int]:
-    """Empty for an empty file, as Kafka creates it before it has anything to say."""
+def decode_offsets(data: bytes, known: Mapping[str, TopicPartition] = _NO_PARTITIONS) -> dict[TopicPartition, int]:
+    """Empty for an empty file, as Kafka creates it before it has anything to say.
+
+    `known`: partitions that the caller has already, by "topic partition"; they are the keys then, and not copies.
+    """
     offsets = {}
-    for line in _decode(data, fields=3):
-        topic, partition, offset = line
-        offsets[topic, _number(partition)] = _number(offset)
+    for line in _lines(data):
+        name, _, offset = line.rpartition(" ")
+        partition = known.get(name)
+        if partition is None:
+            topic, number, offset = _fields(line, 3)
+            partition = topic, _number(number)
+        offsets[partition] = _number(offset)
     return offsets
 
 
@@ -49,7 +61,10 @@ def encode_epochs(epochs: Iterable[tuple[int, int]]) -> bytes:
 
 
 def decode_epochs(data: bytes) -> list[tuple[int, int]]:
-    return [(_number(epoch), _number(start)) for epoch, start in _decode(data, fields=2)]
+    if data in _NO_EPOCHS:
+        return []
+    entries = (_fields(line, 2) for line in _lines(data))
+    return [(_number(epoch), _number(start)) for epoch, start in entries]
 
 
 def encode_partition_metadata(topic_id_text: str) -> bytes:
@@ -81,7 +96,7 @@ def _encode(lines: Iterable[str]) -> bytes:
     return "\n".join([_VERSION, str(len(entries)), *entries, ""]).encode()
 
 
-def _decode(data: bytes, fields: int) -> list[list[str]]:
+def _lines(data: bytes) -> list[str]:
     lines = _text(data).splitlines()
     if not lines:
         return []
@@ -89,12 +104,17 @@ def _decode(data: bytes, fields: int) -> list[list[str]]:
         raise CorruptCheckpoint(f"version {lines[0]!r} is not known")
     if len(lines) < 2:
         raise CorruptCheckpoint("the count of entries is missing")
-    entries = [line.split() for line in lines[2:] if line.strip()]
+    entries = [line for line in lines[2:] if line.strip()]
     if len(entries) != _number(lines[1].strip()):
         raise CorruptCheckpoint(f"{len(entries)} entries where {lines[1]} were announced")
-    if any(len(entry) != fields for entry in entries):
-        raise CorruptCheckpoint(f"an entry has not {fields} fields")
     return entries
+
+
+def _fields(line: str, count: int) -> list[str]:
+    fields = line.split()
+    if len(fields) != count:
+        raise CorruptCheckpoint(f"an entry has not {count} fields")
+    return fields
 
 
 def _pairs(data: bytes, separator: str) -> Iterable[tuple[str, str]]:

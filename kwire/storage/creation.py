@@ -67,7 +67,7 @@ class Creation:
         log_dir = self._place(directory)
         task = LogTask(
             log_dir.file(layout.partition_dir_name(*key)),
-            *key,
+            key,
             config,
             clean=True,
             now_ms=services.clock.wall_ms(),
@@ -79,7 +79,7 @@ class Creation:
         finally:
             self._under_way_in[log_dir.path] -= 1
         log_dir.check_online()
-        log = manager.logs[key] = Log(services, log_dir, *key, config, state)
+        log = manager.logs[key] = Log(services, log_dir, key, config, state)
         return log
 
     def _place(self, directory: bytes | None) -> LogDir:

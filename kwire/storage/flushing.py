@@ -73,14 +73,12 @@ def _write_epochs(log: Log) -> None:
     """Writes the leader epochs: recovery reads them again only from the recovery point on."""
     files = log.services.files
     path = f"{log.dir}/{layout.LEADER_EPOCHS}"
-    entries = log.epochs.entries()
-    data = checkpoints.encode_epochs(entries)
+    data = checkpoints.encode_epochs(log.epochs.entries())
     if log.epochs.written:
         files.write_atomically(path, data, sync=False)
     else:  # a crash that leaves half of it takes nothing away: as long as it says nothing, nothing was flushed
         files.write(path, data)
-    log.epochs.written = entries
-    log.epochs.dirty = False
+    log.epochs.were_written()
     log.names_version += 1
 
 

@@ -12,8 +12,13 @@ again. So assigning an epoch costs the event loop no disk access.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from operator import itemgetter
 from typing import NamedTuple
+
+Entries = tuple[tuple[int, int], ...]
+"""(epoch, start offset), ascending."""
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
@@ -26,50 +31,68 @@ class EpochEnd(NamedTuple):
     end_offset: int
 
 
+@lru_cache(maxsize=256)
+def _shared(entries: Entries) -> Entries:
+    """The same object for equal entries: those of thousands of partitions that saw one leader are alike."""
+    return entries
+
+
+_EPOCH = itemgetter(0)
+_START = itemgetter(1)
+
+
 class LeaderEpochCache:
     """The leader epochs of one partition."""
 
-    __slots__ = ("_epochs", "_starts", "dirty", "written")
+    __slots__ = ("_entries", "_written", "dirty")
 
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
-        self._epochs: list[int] = []
-        self._starts: list[int] = []
+        self._entries: Entries = ()
         for epoch, start in entries:
             self.assign(epoch, start)
         self.dirty = False
-        """True while the entries differ from those last written to disk; whoever writes them resets it."""
-        self.written = self.entries()
-        """What the file says; whoever writes it sets it."""
+        """True while the entries differ from those last written to disk."""
+        self._written: Entries = self._entries
 
     def entries(self) -> list[tuple[int, int]]:
         """(epoch, start offset), ascending."""
-        return list(zip(self._epochs, self._starts, strict=True))
+        return list(self._entries)
+
+    @property
+    def written(self) -> Sequence[tuple[int, int]]:
+        """What the file says."""
+        return self._written
+
+    def were_written(self) -> None:
+        """The file has these entries now."""
+        self._written = self._entries
+        self.dirty = False
 
     @property
     def latest_epoch(self) -> int | None:
-        return self._epochs[-1] if self._epochs else None
+        return self._entries[-1][0] if self._entries else None
 
     @property
     def earliest(self) -> tuple[int, int] | None:
         """The first entry: (epoch, start offset)."""
-        return (self._epochs[0], self._starts[0]) if self._epochs else None
+        return self._entries[0] if self._entries else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Says that `epoch` begins at `start_offset`; what contradicts that is forgotten.
 
         Does nothing where `epoch` is the latest and began at or before `start_offset`.
         """
-        epochs, starts = self._epochs, self._starts
-        if epochs and epochs[-1] == epoch and starts[-1] <= start_offset:
-            return
+        entries = self._entries
+        if entries:
+            latest, began = entries[-1]
+            if latest == epoch and began <= start_offset:
+                return
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"epoch {epoch} at offset {start_offset}")
-        while epochs and (epochs[-1] >= epoch or starts[-1] >= start_offset):
-            epochs.pop()
-            starts.pop()
-        epochs.append(epoch)
-        starts.append(start_offset)
-        self.dirty = True
+        kept = len(entries)
+        while kept and (entries[kept - 1][0] >= epoch or entries[kept - 1][1] >= start_offset):
+            kept -= 1
+        self._change((*entries[:kept], (epoch, start_offset)))
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
         """The end of the largest epoch not above `epoch`: where the next one begins, or the log's end for the latest.
@@ -77,33 +100,33 @@ class LeaderEpochCache:
         An epoch before the first known one ends where that begins, so that a follower resumes at what is left of the
         log. (-1, -1) for an epoch above the latest, an undefined one, or where no epoch is known.
         """
-        epochs = self._epochs
-        if epoch == UNDEFINED_EPOCH or not epochs or epoch > epochs[-1]:
+        entries = self._entries
+        if epoch == UNDEFINED_EPOCH or not entries or epoch > entries[-1][0]:
             return EpochEnd(UNDEFINED_EPOCH, UNDEFINED_OFFSET)
-        if epoch == epochs[-1]:
+        if epoch == entries[-1][0]:
             return EpochEnd(epoch, log_end_offset)
-        higher = bisect_right(epochs, epoch)
-        found = epochs[higher - 1] if higher else epoch
-        return EpochEnd(found, self._starts[higher])
+        higher = bisect_right(entries, epoch, key=_EPOCH)
+        found = entries[higher - 1][0] if higher else epoch
+        return EpochEnd(found, entries[higher][1])
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forgets the epochs that begin at or after `end_offset`."""
-        kept = bisect_left(self._starts, end_offset)
-        if kept < len(self._starts):
-            del self._epochs[kept:]
-            del self._starts[kept:]
-            self.dirty = True
+        entries = self._entries
+        kept = bisect_left(entries, end_offset, key=_START)
+        if kept < len(entries):
+            self._change(entries[:kept])
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forgets the epochs that ended at or before `start_offset`; the one it lies in begins there from now on."""
-        first = bisect_right(self._starts, start_offset) - 1
-        if first > 0 or (first == 0 and self._starts[0] < start_offset):
-            del self._epochs[:first]
-            del self._starts[:first]
-            self._starts[0] = start_offset
-            self.dirty = True
+        entries = self._entries
+        first = bisect_right(entries, start_offset, key=_START) - 1
+        if first > 0 or (first == 0 and entries[0][1] < start_offset):
+            self._change(((entries[first][0], start_offset), *entries[first + 1 :]))
 
     def clear(self) -> None:
-        self.dirty = self.dirty or bool(self._epochs)
-        self._epochs.clear()
-        self._starts.clear()
+        if self._entries:
+            self._change(())
+
+    def _change(self, entries: Entries) -> None:
+        self._entries = _shared(entries) if len(entries) == 1 else entries
+        self.dirty = True

@@ -78,8 +78,7 @@ class Loading:
             places.release()
         if log_dir.online:
             for task, state in zip(tasks, loaded, strict=True):
-                key = task.topic, task.partition
-                self._manager.logs[key] = Log(self._services, log_dir, *key, task.config, state)
+                self._manager.logs[task.key] = Log(self._services, log_dir, task.key, task.config, state)
 
 
 def _load_each(services: StorageServices, tasks: list[LogTask]) -> list[LoadedLog]:

@@ -22,7 +22,8 @@ from kwire.ports.files import Buffer
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import read_end_txn_marker
 from kwire.protocol.records.header import LOG_OVERHEAD, NO_TIMESTAMP, iter_batches
-from kwire.storage import flushing, layout, reading, retention, rolling, timestamps, truncating
+from kwire.storage import flushing, reading, retention, rolling, timestamps, truncating
+from kwire.storage.checkpoints import TopicPartition
 from kwire.storage.log_dir import LogDir
 from kwire.storage.producer_entry import BatchMetadata
 from kwire.storage.producer_state import ProducerUpdate
@@ -68,6 +69,7 @@ class Log:
         "deleted",
         "dir",
         "epochs",
+        "key",
         "last_flush",
         "log_dir",
         "log_end_offset",
@@ -88,18 +90,17 @@ class Log:
         self,
         services: StorageServices,
         log_dir: LogDir,
-        topic: str,
-        partition: int,
+        key: TopicPartition,
         config: LogConfig,
         loaded: LoadedLog,
     ) -> None:
         self.services = services
         self.log_dir = log_dir
-        self.topic = topic
-        self.partition = partition
+        self.key = key
+        self.topic, self.partition = key
         self.topic_id = loaded.topic_id
         self.config = config
-        self.dir = log_dir.file(layout.partition_dir_name(topic, partition))
+        self.dir = loaded.segments.active.dir
         """The partition's folder."""
         self.segments = loaded.segments
         self.epochs = loaded.epochs

@@ -145,13 +145,16 @@ class LogDir:
 
     # Checkpoints
 
-    def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
-        """Empty where the file is missing or cannot be understood, which costs a longer recovery and no data."""
+    def read_checkpoint(self, name: str, known: Mapping[str, TopicPartition]) -> dict[TopicPartition, int]:
+        """Empty where the file is missing or cannot be understood, which costs a longer recovery and no data.
+
+        `known`: see `checkpoints.decode_offsets`.
+        """
         path = self.file(name)
         if not self.files.exists(path):
             return {}
         try:
-            offsets = checkpoints.decode_offsets(self.files.read(path))
+            offsets = checkpoints.decode_offsets(self.files.read(path), known)
         except CorruptCheckpoint as error:
             logger.warning("ignoring %s: %s", path, error)
             return {}

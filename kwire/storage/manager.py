@@ -236,7 +236,7 @@ class LogManager:
     def _dir_failed(self, log_dir: LogDir) -> None:
         gone = self.logs_in(log_dir)
         for log in gone:
-            del self.logs[log.topic, log.partition]
+            del self.logs[log.key]
             log.forget_files()
         if self.on_offline is not None:
             self.on_offline(log_dir, gone)

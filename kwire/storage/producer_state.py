@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping
-from types import MappingProxyType
+from typing import Any
 
 from kwire.ports.files import FileSystem
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -91,37 +91,61 @@ class ProducerUpdate:
             self.append(header, header.base_offset, read_end_txn_marker(batch) if header.control else None)
 
 
+_NONE: dict[Any, Any] = {}
+_NOTHING: list[Any] = []
+"""What a partition has as long as nobody has produced with an id: nothing of its own. Never filled."""
+
+
 class ProducerStateManager:
     """The producer state of one partition and its snapshot files."""
+
+    __slots__ = (
+        "_entries",
+        "_files",
+        "_last_snapshot_offset",
+        "_ongoing",
+        "_snapshots",
+        "_unreplicated",
+        "directory",
+        "end_offset",
+        "expiration_ms",
+        "verifications",
+    )
 
     def __init__(
         self,
         files: FileSystem,
         directory: str,
-        name: str,
         expiration_ms: int,
         file_names: Iterable[str] | None = None,
     ) -> None:
-        """`name` is `topic-partition`. `file_names`: those in `directory`, for a caller that has listed it already."""
+        """`file_names`: those in `directory`, for a caller that has listed it already."""
         self._files = files
         self.directory = directory
         """Where the snapshots are; set anew when the partition's folder is renamed."""
-        self.name = name
         self.expiration_ms = expiration_ms
         """producer.id.expiration.ms; may change at any time."""
         self.end_offset = 0
         """The state is that of the log up to here (exclusive)."""
-        self._entries: dict[int, ProducerEntry] = {}
-        self.entries: Mapping[int, ProducerEntry] = MappingProxyType(self._entries)
-        """By producer id; not to be changed."""
-        self.verifications: dict[int, Verification] = {}
+        self._entries: dict[int, ProducerEntry] = _NONE
+        self.verifications: dict[int, Verification] = _NONE
         """Attempts to begin a transaction here, by producer id; not to be changed by others."""
         # First offset -> producer id. Transactions begin at the log's end, so that they are in order of offsets.
-        self._ongoing: dict[int, int] = {}
+        self._ongoing: dict[int, int] = _NONE
         # (first offset, offset of the marker) of ended transactions whose markers may be above the high watermark.
-        self._unreplicated: list[tuple[int, int]] = []
+        self._unreplicated: list[tuple[int, int]] = _NOTHING
         self._last_snapshot_offset = 0
         self._snapshots = _snapshot_offsets(files.list(directory) if file_names is None else file_names)
+
+    @property
+    def entries(self) -> Mapping[int, ProducerEntry]:
+        """By producer id; not to be changed."""
+        return self._entries
+
+    @property
+    def name(self) -> str:
+        """`topic-partition`, as the folder is called."""
+        return self.directory.rpartition("/")[2]
 
     def find_duplicate(self, header: BatchHeader) -> BatchMetadata | None:
         """The batch in the log that this batch of a client repeats, if it is among the producer's last five."""
@@ -134,11 +158,17 @@ class ProducerStateManager:
 
     def apply(self, update: ProducerUpdate) -> None:
         """Makes the update count. Nothing else may have been applied since it was begun."""
-        self._entries.update(update.entries)
+        if update.entries:
+            self._entries = self._entries or {}
+            self._entries.update(update.entries)
         for first_offset, producer_id in update.started:
-            self._ongoing[first_offset] = producer_id
+            self._began(first_offset, producer_id)
         for producer_id in update.settled:
             self.verifications.pop(producer_id, None)
+
+    def _began(self, first_offset: int, producer_id: int) -> None:
+        self._ongoing = self._ongoing or {}
+        self._ongoing[first_offset] = producer_id
 
     # Verification
 
@@ -156,6 +186,7 @@ class ProducerStateManager:
         verification = self.verifications.get(producer_id)
         if verification is None:
             verification = Verification(sequence, epoch, supports_epoch_bump, now_ms)
+            self.verifications = self.verifications or {}
             self.verifications[producer_id] = verification
         verification.again(sequence, epoch)
         return verification.guard
@@ -212,12 +243,13 @@ class ProducerStateManager:
         """The transaction has ended. It stays unstable until the high watermark has passed its marker."""
         if self._ongoing.pop(completed.first_offset, None) is None:
             raise ValueError(f"{completed} was not open on partition {self.name}")
+        self._unreplicated = self._unreplicated or []
         insort(self._unreplicated, (completed.first_offset, completed.last_offset))
 
     def on_high_watermark(self, high_watermark: int) -> None:
         """Ended transactions whose markers are below it are stable."""
         if self._unreplicated:
-            self._unreplicated = [txn for txn in self._unreplicated if txn[1] >= high_watermark]
+            self._unreplicated = [txn for txn in self._unreplicated if txn[1] >= high_watermark] or _NOTHING
 
     # Forgetting
 
@@ -242,7 +274,7 @@ class ProducerStateManager:
         says how far that goes, and what the log holds after it is for the caller to append. Snapshots outside the log
         are deleted. The high watermark must be at or above the end offset (so it is whenever a log is truncated).
         """
-        for offset in self._snapshots[:]:
+        for offset in self._snapshots:
             if not log_start_offset < offset <= log_end_offset:
                 self._delete_snapshot(offset)
         if log_end_offset == self.end_offset:
@@ -254,21 +286,21 @@ class ProducerStateManager:
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forgets everything, deletes all snapshots; the state is that of an empty log from `offset` on."""
         self._clear()
-        for snapshot in self._snapshots[:]:
+        for snapshot in self._snapshots:
             self._delete_snapshot(snapshot)
         self._last_snapshot_offset = 0
         self.end_offset = offset
 
     def on_log_start_offset(self, log_start_offset: int) -> None:
         """The log begins later now. Producers are kept even if their records are gone."""
-        self._unreplicated = [txn for txn in self._unreplicated if txn[1] >= log_start_offset]
+        if self._unreplicated:
+            self._unreplicated = [txn for txn in self._unreplicated if txn[1] >= log_start_offset] or _NOTHING
         self.end_offset = max(self.end_offset, log_start_offset)
         self._last_snapshot_offset = self._snapshots[-1] if self._snapshots else log_start_offset
 
     def _clear(self) -> None:
-        self._entries.clear()
-        self._ongoing.clear()
-        self._unreplicated.clear()
+        self._entries = self._ongoing = _NONE
+        self._unreplicated = _NOTHING
 
     def _load(self, log_start_offset: int, now_ms: int) -> None:
         while self._snapshots:
@@ -278,11 +310,10 @@ class ProducerStateManager:
             except (CorruptSnapshotError, FileNotFoundError):
                 self._delete_snapshot(offset)
                 continue
-            for entry in loaded:
-                if not self._expired(entry, now_ms):
-                    self._entries[entry.producer_id] = entry
+            kept = {entry.producer_id: entry for entry in loaded if not self._expired(entry, now_ms)}
+            self._entries = kept or _NONE
             open_txns = [(e.txn_first_offset, e.producer_id) for e in loaded if e.txn_first_offset != NO_OFFSET]
-            self._ongoing.update(sorted(open_txns))
+            self._ongoing = dict(sorted(open_txns)) or _NONE
             self._last_snapshot_offset = self.end_offset = offset
             return
         self._last_snapshot_offset = self.end_offset = log_start_offset
@@ -295,7 +326,7 @@ class ProducerStateManager:
     @property
     def snapshots(self) -> list[int]:
         """The offsets (exclusive) of the snapshot files, ascending."""
-        return self._snapshots.copy()
+        return list(self._snapshots)
 
     def take_snapshot(self) -> None:
         """Writes the state as of `end_offset`, unless there is a snapshot of it.
@@ -307,8 +338,7 @@ class ProducerStateManager:
         if offset <= self._last_snapshot_offset:
             return
         self._files.write(self.snapshot_path(offset), encode_snapshot(self._entries.values()))
-        if offset not in self._snapshots:
-            insort(self._snapshots, offset)
+        self._snapshots = tuple(sorted({*self._snapshots, offset}))
         self._last_snapshot_offset = offset
 
     def remove_stray_snapshots(self, segment_base_offsets: Collection[int]) -> None:
@@ -337,7 +367,7 @@ class ProducerStateManager:
         index = bisect_left(self._snapshots, offset)
         if index == len(self._snapshots) or self._snapshots[index] != offset:
             return None
-        del self._snapshots[index]
+        self._snapshots = self._snapshots[:index] + self._snapshots[index + 1 :]
         return self.snapshot_path(offset)
 
     def _delete_snapshot(self, offset: int) -> None:
@@ -349,6 +379,6 @@ class ProducerStateManager:
                 return
 
 
-def _snapshot_offsets(names: Iterable[str]) -> list[int]:
-    parsed = (parse_segment_name(name) for name in names)
-    return sorted(found[0] for found in parsed if found is not None and found[1] == SNAPSHOT)
+def _snapshot_offsets(names: Iterable[str]) -> tuple[int, ...]:
+    parsed = (parse_segment_name(name) for name in names if name.endswith(SNAPSHOT))
+    return tuple(sorted(found[0] for found in parsed if found is not None and found[1] == SNAPSHOT))

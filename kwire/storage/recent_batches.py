@@ -14,22 +14,24 @@ class RecentBatches:
     __slots__ = ("_next_offsets", "_positions", "_start_offset")
 
     def __init__(self, start_offset: int) -> None:
-        self.reset(start_offset)
-
-    def reset(self, start_offset: int) -> None:
         """Nothing is known before `start_offset`, where the next batch will be added."""
         self._start_offset = start_offset
-        self._next_offsets = array("q")
-        self._positions = array("q")
+        # Made with the first batch: of thousands of logs most take none for long.
+        self._next_offsets: array[int] | tuple[int, ...] = ()
+        self._positions: array[int] | tuple[int, ...] = ()
 
     def add(self, next_offset: int, position: int) -> None:
         """The batch that begins at `position` ends before `next_offset`."""
-        self._next_offsets.append(next_offset)
-        self._positions.append(position)
-        if len(self._positions) > 2 * _KEPT:
-            self._start_offset = self._next_offsets[_KEPT - 1]
-            del self._next_offsets[:_KEPT]
-            del self._positions[:_KEPT]
+        next_offsets, positions = self._next_offsets, self._positions
+        if isinstance(next_offsets, tuple) or isinstance(positions, tuple):
+            self._next_offsets, self._positions = array("q", (next_offset,)), array("q", (position,))
+            return
+        next_offsets.append(next_offset)
+        positions.append(position)
+        if len(positions) > 2 * _KEPT:
+            self._start_offset = next_offsets[_KEPT - 1]
+            del next_offsets[:_KEPT]
+            del positions[:_KEPT]
 
     def find(self, offset: int, end_position: int) -> tuple[int, int] | None:
         """(position, size) of the first batch that ends after `offset`; None where it is not among these."""

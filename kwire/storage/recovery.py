@@ -21,7 +21,7 @@ from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import NO_LEADER_EPOCH, BatchHeader
 from kwire.storage import checkpoints, layout
 from kwire.storage.batch_walk import verified
-from kwire.storage.checkpoints import CorruptCheckpoint
+from kwire.storage.checkpoints import CorruptCheckpoint, TopicPartition
 from kwire.storage.leader_epochs import LeaderEpochCache
 from kwire.storage.offset_index import MAX_RELATIVE_OFFSET
 from kwire.storage.open_files import OpenFiles
@@ -44,8 +44,7 @@ class LogTask:
     """What is to be loaded, and what the log dir's checkpoints say of it (0 where they say nothing)."""
 
     dir: str
-    topic: str
-    partition: int
+    key: TopicPartition
     config: LogConfig
     clean: bool
     """Whether the broker had stopped cleanly."""
@@ -91,8 +90,7 @@ class _Loader:
         self._segments = Segments()
         names = finish_swaps(files, task.dir, files.list(task.dir))
         self._names = set(names)
-        name = f"{task.topic}-{task.partition}"
-        self._producers = ProducerStateManager(files, task.dir, name, task.producer_expiration_ms, names)
+        self._producers = ProducerStateManager(files, task.dir, task.producer_expiration_ms, names)
         self._epochs = LeaderEpochCache()
         self._changed = False
 

@@ -27,7 +27,7 @@ async def take_away(manager: LogManager, partitions: Iterable[TopicPartition], s
     logs = [log for log in found if log is not None]
     moves: dict[str, list[tuple[Log, str, str]]] = {}
     for log in logs:
-        del manager.logs[log.topic, log.partition]
+        del manager.logs[log.key]
         log.forget_files()
         log_dir = log.log_dir
         if log_dir.online:
@@ -51,7 +51,7 @@ async def take_away(manager: LogManager, partitions: Iterable[TopicPartition], s
 async def _rename(manager: LogManager, in_dir: Sequence[tuple[Log, str, str]], suffix: str) -> None:
     """Of one log dir: (log, folder, its new name)."""
     log_dir = in_dir[0][0].log_dir
-    await manager.upkeep.forget(log_dir, {(log.topic, log.partition) for log, _, _ in in_dir})
+    await manager.upkeep.forget(log_dir, {log.key for log, _, _ in in_dir})
     try:
         await manager.guarded(
             log_dir, _rename_each, manager.services.files, [(old, renamed) for _, old, renamed in in_dir]

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 
 from kwire.storage.segment import Segment
+
+_BASE = attrgetter("base_offset")
 
 
 class Segments:
     """At least one segment once the log is loaded; the last one takes the appends."""
 
-    __slots__ = ("_bases", "_sealed_bytes", "_segments", "active", "version")
+    __slots__ = ("_sealed_bytes", "_segments", "active", "version")
 
     active: Segment
     """The last segment."""
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
-        self._segments: list[Segment] = []
-        self._bases: list[int] = []
+        self._segments: tuple[Segment, ...] = ()
         self._sealed_bytes = 0
         self.version = 0
         """Counts removals: who holds on to a segment and waits, must look afterwards whether it is still the log's."""
-        for segment in segments:
-            self.add(segment)
+        self._take(tuple(segments))
 
     def __len__(self) -> int:
         return len(self._segments)
@@ -45,12 +46,8 @@ class Segments:
 
     def add(self, segment: Segment) -> None:
         """Appends one that begins after all others, or at the same offset as the last, which it replaces."""
-        if self._bases and self._bases[-1] == segment.base_offset:
-            self._segments[-1] = segment
-        else:
-            self._segments.append(segment)
-            self._bases.append(segment.base_offset)
-        self._changed()
+        replaced = self._segments and self.active.base_offset == segment.base_offset
+        self._take((*(self._segments[:-1] if replaced else self._segments), segment))
 
     def remove(self, gone: Iterable[Segment]) -> None:
         self.replace(gone, ())
@@ -59,28 +56,27 @@ class Segments:
         """Takes segments out, and others in their places."""
         removed = set(map(id, gone))
         left = [segment for segment in self._segments if id(segment) not in removed]
-        self._segments = sorted([*left, *new], key=lambda segment: segment.base_offset)
-        self._bases = [segment.base_offset for segment in self._segments]
         self.version += 1
-        self._changed()
+        self._take(tuple(sorted([*left, *new], key=_BASE)))
 
     def floor_number(self, offset: int) -> int:
         """The number of the last segment that begins at or before `offset`; -1 where all begin after it."""
-        return bisect_right(self._bases, offset) - 1
+        return bisect_right(self._segments, offset, key=_BASE) - 1
 
     def from_offset(self, offset: int) -> list[Segment]:
         """Those that may hold `offset` or greater ones."""
-        return self._segments[max(0, self.floor_number(offset)) :]
+        return list(self._segments[max(0, self.floor_number(offset)) :])
 
     def from_base(self, base_offset: int) -> list[Segment]:
         """Those that begin at or after `base_offset`."""
-        return self._segments[bisect_left(self._bases, base_offset) :]
+        return list(self._segments[bisect_left(self._segments, base_offset, key=_BASE) :])
 
     def end_of(self, number: int, log_end_offset: int) -> int:
         """Where a segment's range of offsets ends (exclusive)."""
-        return self._bases[number + 1] if number + 1 < len(self._bases) else log_end_offset
+        return self._segments[number + 1].base_offset if number + 1 < len(self._segments) else log_end_offset
 
-    def _changed(self) -> None:
-        if self._segments:
-            self.active = self._segments[-1]
-        self._sealed_bytes = sum(segment.size for segment in self._segments[:-1])
+    def _take(self, segments: tuple[Segment, ...]) -> None:
+        self._segments = segments
+        if segments:
+            self.active = segments[-1]
+        self._sealed_bytes = sum(segment.size for segment in segments[:-1])

@@ -35,7 +35,7 @@ class Survey:
         """What is to be loaded of a partition."""
         return LogTask(
             log_dir.file(layout.partition_dir_name(*key)),
-            *key,
+            key,
             config,
             self.clean,
             self.recovery_points.get(key, 0),
@@ -54,6 +54,7 @@ def survey(log_dir: LogDir, cluster_id: str, node_id: int, new_id: Callable[[], 
     """
     log_dir.identify(cluster_id, node_id, new_id)
     found = Survey(log_dir.take_clean_shutdown())
+    topics: dict[str, str] = {}  # one string for all partitions of a topic
     for name in log_dir.files.list(log_dir.path):
         parsed = layout.parse_partition_dir(name)
         if parsed is None or name == layout.CLUSTER_METADATA_DIR:
@@ -63,10 +64,11 @@ def survey(log_dir: LogDir, cluster_id: str, node_id: int, new_id: Callable[[], 
         elif parsed.suffix:
             logger.warning("leaving %s alone: it belongs to no partition", log_dir.file(name))
         else:
-            found.partitions.append((parsed.topic, parsed.partition))
+            found.partitions.append((topics.setdefault(parsed.topic, parsed.topic), parsed.partition))
     if found.partitions:
-        found.recovery_points = log_dir.read_checkpoint(layout.RECOVERY_POINTS)
-        found.log_start_offsets = log_dir.read_checkpoint(layout.LOG_START_OFFSETS)
-        found.high_watermarks = log_dir.read_checkpoint(layout.HIGH_WATERMARKS)
-        found.cleaned = log_dir.read_checkpoint(layout.CLEANER_OFFSETS)
+        known = {f"{key[0]} {key[1]}": key for key in found.partitions}
+        found.recovery_points = log_dir.read_checkpoint(layout.RECOVERY_POINTS, known)
+        found.log_start_offsets = log_dir.read_checkpoint(layout.LOG_START_OFFSETS, known)
+        found.high_watermarks = log_dir.read_checkpoint(layout.HIGH_WATERMARKS, known)
+        found.cleaned = log_dir.read_checkpoint(layout.CLEANER_OFFSETS, known)
     return found

@@ -70,13 +70,13 @@ def _end_at(log: Log, offset: int) -> None:
     if log.recovery_point > offset:
         log.recovery_point = offset
         _lower_checkpoint(log, layout.RECOVERY_POINTS, offset)
-    cleaned = log.log_dir.checkpoint(layout.CLEANER_OFFSETS).get((log.topic, log.partition), 0)
+    cleaned = log.log_dir.checkpoint(layout.CLEANER_OFFSETS).get(log.key, 0)
     if log.config.compacted or cleaned > offset:
         _lower_checkpoint(log, layout.CLEANER_OFFSETS, offset)
 
 
 def _lower_checkpoint(log: Log, name: str, offset: int) -> None:
-    log_dir, key = log.log_dir, (log.topic, log.partition)
+    log_dir, key = log.log_dir, log.key
     log.services.chores.later(0, log_dir, lambda: log_dir.lower_checkpoint(name, key, offset), holding=log_dir.writing)
 
 

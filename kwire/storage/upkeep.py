@@ -163,17 +163,13 @@ def _without(offsets: Mapping[TopicPartition, int], gone: Collection[TopicPartit
 
 
 def _recovery_points(logs: list[Log]) -> dict[TopicPartition, int]:
-    return {(log.topic, log.partition): log.recovery_point for log in logs}
+    return {log.key: log.recovery_point for log in logs}
 
 
 def _log_start_offsets(logs: list[Log]) -> dict[TopicPartition, int]:
     """Only of logs that begin amid a segment: otherwise the segment's name says it."""
-    return {
-        (log.topic, log.partition): log.log_start_offset
-        for log in logs
-        if log.log_start_offset > log.segments.first.base_offset
-    }
+    return {log.key: log.log_start_offset for log in logs if log.log_start_offset > log.segments.first.base_offset}
 
 
 def _high_watermarks(logs: list[Log]) -> dict[TopicPartition, int]:
-    return {(log.topic, log.partition): log.high_watermark for log in logs}
+    return {log.key: log.high_watermark for log in logs}

@@ -29,7 +29,7 @@ class Partition:
         self.end = 0
 
     def reopened(self) -> ProducerStateManager:
-        return ProducerStateManager(self.files, DIRECTORY, "t-0", DAY)
+        return ProducerStateManager(self.files, DIRECTORY, DAY)
 
     def append(
         self,

@@ -96,10 +96,10 @@ class Place:
         folder = f"{self.root}/t-0"
         self.files.make_dirs(folder)
         task = LogTask(
-            folder, "t", 0, self.config, clean, recovery_point, log_start, high_watermark, self.clock.wall_ms()
+            folder, ("t", 0), self.config, clean, recovery_point, log_start, high_watermark, self.clock.wall_ms()
         )
         loaded = recovery.load(self.files, self.services.open_files, task)
-        return Log(self.services, LogDir(self.files, self.root), "t", 0, self.config, loaded)
+        return Log(self.services, LogDir(self.files, self.root), ("t", 0), self.config, loaded)
 
     def names(self) -> list[str]:
         return self.files.list(f"{self.root}/t-0")

@@ -176,5 +176,5 @@ def test_a_snapshot_that_vanished(log: Partition) -> None:
 
 def test_file_names_may_be_handed_in(log: Partition) -> None:
     given_names = ["00000000000000000007.snapshot", "00000000000000000007.log", "x.snapshot", "leader-epoch-checkpoint"]
-    state = ProducerStateManager(log.files, "/nowhere", "t-0", DAY, given_names)
+    state = ProducerStateManager(log.files, "/nowhere", DAY, given_names)
     assert state.snapshots == [7]

@@ -112,7 +112,7 @@ class ProducersAgainstModel(RuleBasedStateMachine):
         super().__init__()
         self.files = MemoryFileSystem()
         self.files.make_dirs("/p")
-        self.state = ProducerStateManager(self.files, "/p", "t-0", EXPIRATION)
+        self.state = ProducerStateManager(self.files, "/p", EXPIRATION)
         self.model = Model()
         self.now = 10_000
         self.end = 0
@@ -206,7 +206,7 @@ class ProducersAgainstModel(RuleBasedStateMachine):
         """Cut back to a snapshot (or to nothing), by the same manager or by one that starts on the files."""
         target = data.draw(st.sampled_from([0, *self.snapshots]))
         if data.draw(st.booleans()):
-            self.state = ProducerStateManager(self.files, "/p", "t-0", EXPIRATION)
+            self.state = ProducerStateManager(self.files, "/p", EXPIRATION)
         elif target == self.end:
             return
         self.state.truncate_and_reload(0, target, self.now)

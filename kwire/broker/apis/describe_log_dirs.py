@@ -52,7 +52,7 @@ async def _describe(broker: Broker, log_dir: LogDir, wanted: set[tuple[str, int]
     topics: dict[str, list[DescribeLogDirsPartition]] = defaultdict(list)
     turn = Turn(broker.clock)
     for log in broker.logs.logs_in(log_dir):
-        if wanted is None or (log.topic, log.partition) in wanted:
+        if wanted is None or log.key in wanted:
             lag = max(log.high_watermark - log.log_end_offset, 0)
             topics[log.topic].append(
                 DescribeLogDirsPartition(partition_index=log.partition, partition_size=log.size, offset_lag=lag)

@@ -15,6 +15,7 @@ _PACKAGES = {
     "kafka-clients": "org.apache.kafka.common.message",
     "kafka-group-coordinator": "org.apache.kafka.coordinator.group.generated",
     "kafka-transaction-coordinator": "org.apache.kafka.coordinator.transaction.generated",
+    "kafka-metadata": "org.apache.kafka.common.metadata",
 }
 """The jars with definitions of what kwire declares, and the package of the classes generated from them."""
 
@@ -65,7 +66,7 @@ def definitions() -> dict[str, MessageDefinition]:
     for jar, package in _PACKAGES.items():
         with zipfile.ZipFile(maven.jars(apache_kafka.POM) / f"{jar}-{apache_kafka.VERSION}.jar") as archive:
             for path in archive.namelist():
-                if path.startswith("common/message/") and path.endswith(".json"):
+                if path.startswith(("common/message/", "common/metadata/")) and path.endswith(".json"):
                     text = re.sub(r"^\s*//.*$", "", archive.read(path).decode(), flags=re.MULTILINE)
                     read = json.loads(text)
                     if read["validVersions"] != "none":

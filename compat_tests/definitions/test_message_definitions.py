@@ -10,6 +10,7 @@ from compat_tests.definitions.definitions import FieldDefinition, definitions
 from kwire.protocol.api_keys import APIS
 from kwire.protocol.codec.build import all_messages
 from kwire.protocol.coordinator_records.record_types import GROUP_RECORD_TYPES, TRANSACTION_RECORD_TYPES
+from kwire.protocol.metadata_records.record_types import METADATA_RECORD_TYPES, PASSING_RECORD_TYPES
 from kwire.protocol.schema import NEVER, Field, Message, Struct
 from kwire.protocol.types import RECORDS, Array, WireType
 from kwire.protocol.uuids import ZERO
@@ -51,6 +52,14 @@ def test_the_records_of_classic_and_consumer_groups_and_of_transactions_are_decl
     assert {key.api_key: key.name for key in transactions} == {
         number: record_type.key.__name__ for number, record_type in TRANSACTION_RECORD_TYPES.items()
     }
+
+
+def test_every_type_of_a_metadata_record_is_declared_or_named() -> None:
+    kafkas = {
+        definition.api_key: definition.name for definition in definitions().values() if definition.kind == "metadata"
+    }
+    declared = {number: record_type.__name__ for number, record_type in METADATA_RECORD_TYPES.items()}
+    assert kafkas == declared | PASSING_RECORD_TYPES
 
 
 def _has_unstable_version(message: type[Message]) -> bool:

@@ -13,7 +13,7 @@ COMMANDS = {
     "groups": "kwire.cli.groups:groups",
     "produce": "kwire.cli.produce:produce",
     "consume": "kwire.cli.consume:consume",
-    "dump-log": "kwire.cli.dump_log:dump_log",
+    "log": "kwire.cli.log.group:log",
     "version": "kwire.cli.version:version",
 }
 """Name of a subcommand: module and attribute."""

@@ -45,6 +45,7 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 
+KRAFT_SNAPSHOT = ".checkpoint"
 CLUSTER_METADATA_DIR = "__cluster_metadata-0"
 """A KRaft controller's own log: no partition of ours, and left alone."""
 
@@ -73,6 +74,15 @@ def parse_segment_name(name: str) -> tuple[int, str] | None:
     if not dot or len(digits) != _OFFSET_DIGITS or not digits.isascii() or not digits.isdigit():
         return None
     return int(digits), "." + rest
+
+
+def parse_kraft_snapshot(name: str) -> tuple[int, int] | None:
+    """(end offset, epoch) of a snapshot of a KRaft controller, such as `00000000000000000042-0000000007.checkpoint`."""
+    stem = name.removesuffix(KRAFT_SNAPSHOT)
+    offset, dash, epoch = stem.partition("-")
+    if stem == name or not dash or not (offset + epoch).isascii() or not offset.isdigit() or not epoch.isdigit():
+        return None
+    return int(offset), int(epoch)
 
 
 def partition_dir_name(topic: str, partition: int) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 import kwire as package
 from kwire.cli.app import COMMANDS
+from kwire.cli.log.group import SUBCOMMANDS
 from kwire.cli.running import guarded, run_async
 from kwire.client.errors import AdvertisedAddressUnreachable, BrokerUnreachable, ConnectionLost, RequestTimeout
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -28,7 +29,8 @@ def test_help_names_every_command(kwire) -> None:
     "command",
     [[name] for name in COMMANDS]
     + [["topics", name] for name in ("create", "list", "describe", "alter", "delete")]
-    + [["groups", name] for name in ("list", "describe", "reset-offsets", "delete", "delete-offsets")],
+    + [["groups", name] for name in ("list", "describe", "reset-offsets", "delete", "delete-offsets")]
+    + [["log", name] for name in SUBCOMMANDS],
 )
 def test_every_command_has_help_that_fits(kwire, command: list[str]) -> None:
     for flag in ("--help", "-h"):
@@ -41,7 +43,7 @@ def test_every_command_has_help_that_fits(kwire, command: list[str]) -> None:
 
 
 def test_no_command_is_help(kwire) -> None:
-    for arguments in ([], ["topics"], ["groups"]):
+    for arguments in ([], ["topics"], ["groups"], ["log"]):
         assert "Commands:" in kwire(*arguments).output
 
 
@@ -255,7 +257,7 @@ def test_what_the_terminal_cannot_show_is_escaped(tmp_path: Path) -> None:
     file = tmp_path / "\xfc" / "leader-epoch-checkpoint"
     file.parent.mkdir()
     file.write_text("0\n0\n")
-    command = [*KWIRE, "dump-log", str(file)]
+    command = [*KWIRE, "log", "dump", str(file)]
     done = subprocess.run(command, capture_output=True, env={"PYTHONIOENCODING": "ascii"}, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.endswith(b"\\xfc/leader-epoch-checkpoint\n")

@@ -17,6 +17,7 @@ from kwire.protocol.codec.generate import module_source
 from kwire.protocol.consumer_protocol.assignment import ConsumerProtocolAssignment
 from kwire.protocol.consumer_protocol.subscription import ConsumerProtocolSubscription
 from kwire.protocol.coordinator_records.record_types import GROUP_RECORD_TYPES, TRANSACTION_RECORD_TYPES
+from kwire.protocol.metadata_records.record_types import METADATA_RECORD_TYPES
 from kwire.protocol.schema import Message
 
 FOLDER = Path(__file__).with_name("_generated")
@@ -36,6 +37,7 @@ def all_messages() -> Iterator[type[Message]]:
     for record_types in (GROUP_RECORD_TYPES, TRANSACTION_RECORD_TYPES):
         for record_type in record_types.values():
             yield from record_type
+    yield from METADATA_RECORD_TYPES.values()
     yield ConsumerProtocolSubscription
     yield ConsumerProtocolAssignment
 

@@ -1,4 +1,4 @@
-"""`kwire dump-log`: good files, damaged ones, and those Apache Kafka has not finished yet."""
+"""`kwire log dump`: good files, damaged ones, and those Apache Kafka has not finished yet."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def partition(tmp_path: Path) -> Path:
 
 
 def lines(kwire, *arguments: str) -> list[dict]:
-    result = kwire("dump-log", "--format", "json", *arguments)
+    result = kwire("log", "dump", "--format", "json", *arguments)
     assert (result.exit_code, result.stderr) == (0, "")
     return [json.loads(line) for line in result.stdout.splitlines()]
 
@@ -83,7 +83,7 @@ def test_records(kwire, partition: Path) -> None:
 
 
 def test_text(kwire, partition: Path) -> None:
-    output = kwire("dump-log", "-r", f"{partition}/{NAME}.log").stdout.splitlines()
+    output = kwire("log", "dump", "-r", f"{partition}/{NAME}.log").stdout.splitlines()
     assert output[0] == f"{partition}/{NAME}.log"
     assert output[1].startswith("  batch=10 last=11 position=0 size=")
     assert "control=false" in output[1]
@@ -137,7 +137,7 @@ def test_zeros_at_the_end(kwire, partition: Path) -> None:
 def test_a_damaged_segment(kwire, partition: Path, change, complaint: str) -> None:
     path = partition / f"{NAME}.log"
     path.write_bytes(change(segment()))
-    result = kwire("dump-log", str(path), f"{partition}/partition.metadata")
+    result = kwire("log", "dump", str(path), f"{partition}/partition.metadata")
     assert result.exit_code == 1
     assert complaint in result.stdout
     assert result.stderr == f"kwire: damaged: {path}\n"
@@ -157,7 +157,7 @@ def test_a_damaged_segment(kwire, partition: Path, change, complaint: str) -> No
 )
 def test_other_damaged_files(kwire, tmp_path: Path, name: str, data: bytes) -> None:
     (tmp_path / name).write_bytes(data)
-    result = kwire("dump-log", f"{tmp_path}/{name}")
+    result = kwire("log", "dump", f"{tmp_path}/{name}")
     assert (result.exit_code, result.stderr) == (1, f"kwire: damaged: {tmp_path}/{name}\n")
     assert "damage=" in result.stdout
 
@@ -166,16 +166,16 @@ def test_a_file_that_cannot_be_written(kwire, tmp_path: Path) -> None:
     """A running program's file is one, whoever runs the tests."""
     path = tmp_path / f"{NAME}.log"
     path.symlink_to(Path(sys.executable).resolve())
-    result = kwire("dump-log", str(path))
+    result = kwire("log", "dump", str(path))
     assert (result.exit_code, result.stderr) == (1, f"kwire: damaged: {path}\n")
 
 
 def test_a_folder_without_files_of_a_log(kwire, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
-    result = kwire("dump-log", str(tmp_path))
+    result = kwire("log", "dump", str(tmp_path))
     assert (result.exit_code, result.stderr) == (1, f"kwire: {tmp_path}: no files of a log there\n")
 
 
 def test_no_such_file(kwire, tmp_path: Path) -> None:
-    result = kwire("dump-log", f"{tmp_path}/none")
+    result = kwire("log", "dump", f"{tmp_path}/none")
     assert (result.exit_code, result.stderr) == (1, f"kwire: {tmp_path}/none: No such file or directory\n")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from kwire.cli.log.decoded import Decode, decoder_of
 from kwire.ports.input import open_input
 from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import HEADER_SIZE, MAGIC, BatchHeader, crc_matches, read_header
@@ -49,8 +50,8 @@ def dump_file(files: FileSystem, path: str, records: bool) -> Iterator[Line]:
     kind = _kind(name)
     if kind is None:
         raise Damage(f"not a file of a log: it should end in {', '.join(layout.SEGMENT_SUFFIXES)} or .snapshot")
-    if kind == layout.LOG:
-        yield from _segment(path, files.file_size(path), records)
+    if kind in (layout.LOG, layout.KRAFT_SNAPSHOT):
+        yield from _segment(files.absolute(path), files.file_size(path), records)
         return
     parsed = layout.parse_segment_name(name)
     try:
@@ -65,16 +66,20 @@ def _kind(name: str) -> str | None:
         name = name.removesuffix(marker)
     if name in _READERS:
         return name
+    if layout.parse_kraft_snapshot(name) is not None:
+        return layout.KRAFT_SNAPSHOT
     parsed = layout.parse_segment_name(name)
     return parsed[1] if parsed is not None and (parsed[1] == layout.LOG or parsed[1] in _READERS) else None
 
 
 def _segment(path: str, end: int, records: bool) -> Iterator[Line]:
+    folder = layout.parse_partition_dir(path.split("/")[-2])
+    decode = decoder_of(folder.topic) if folder is not None and records else None
     with BufferedReader(open_input(path)) as file:
-        yield from _batches(file, end, records)
+        yield from _batches(file, end, records, decode)
 
 
-def _batches(file: BinaryIO, end: int, records: bool) -> Iterator[Line]:
+def _batches(file: BinaryIO, end: int, records: bool, decode: Decode | None) -> Iterator[Line]:
     position = 0
     while position < end:
         head = file.read(HEADER_SIZE)
@@ -94,7 +99,7 @@ def _batches(file: BinaryIO, end: int, records: bool) -> Iterator[Line]:
         if not sound:
             raise Damage(f"the batch at position {position} has a wrong checksum")
         if records:
-            yield from _records(header, batch)
+            yield from _records(header, batch, decode)
         position += header.size
 
 
@@ -124,7 +129,7 @@ def _batch(header: BatchHeader, position: int, sound: bool) -> Line:
     return line
 
 
-def _records(header: BatchHeader, batch: bytes) -> Iterator[Line]:
+def _records(header: BatchHeader, batch: bytes, decode: Decode | None) -> Iterator[Line]:
     from kwire.protocol.records.control import control_type
     from kwire.protocol.records.record import iter_records
 
@@ -133,6 +138,9 @@ def _records(header: BatchHeader, batch: bytes) -> Iterator[Line]:
             line: Line = {"record": record.offset, "timestamp": record.timestamp}
             if header.control:
                 line["control"] = control_type(record.key).name.lower()
+            elif decode is not None:
+                yield line | decode(record)
+                continue
             yield line | {"key": record.key, "value": record.value, "headers": record.headers}
     except CorruptBatchError as error:
         raise Damage(f"the batch at offset {header.base_offset}: {error.message}") from error
@@ -200,6 +208,7 @@ _READERS: dict[str, Callable[[bytes, int], Iterator[Line]]] = {
     layout.RECOVERY_POINTS: _offsets,
     layout.HIGH_WATERMARKS: _offsets,
     layout.LOG_START_OFFSETS: _offsets,
+    layout.CLEANER_OFFSETS: _offsets,
 }
 
 

@@ -1,4 +1,4 @@
-"""`kwire dump-log`: what is in the files of a log."""
+"""`kwire log dump`: what is in the files of a log."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from kwire.cli.options import format_option
 from kwire.cli.running import CommandError
 
 
-@click.command("dump-log", cls=Command)
+@click.command("dump", cls=Command)
 @click.argument("paths", cls=Argument, metavar="PATH", description="Files or folders.", nargs=-1, required=True)
-@click.option("--records", "-r", is_flag=True, help="Also the records of each batch.")
+@click.option("--records", "-r", is_flag=True, help="Also the records of each batch, those of internal topics decoded.")
 @format_option("JSON is one object a line.")
-def dump_log(paths: tuple[str, ...], records: bool, as_json: bool) -> None:
+def dump(paths: tuple[str, ...], records: bool, as_json: bool) -> None:
     """Shows what is in the files of a log.
 
-    Segments, their indexes, producer snapshots and checkpoints; those of
-    Apache Kafka as well. A folder is that of a partition, or one of such
+    Segments, their indexes, producer snapshots, checkpoints, and snapshots
+    of a KRaft controller. A folder is that of a partition, or one of such
     folders. Checksums are checked; damage makes the exit code 1.
     """
-    from kwire.cli.log_files import Damage, dump_file, files_in
+    from kwire.cli.log.contents import Damage, dump_file, files_in
     from kwire.ports.real_files import PosixFileSystem
 
     show = _show_json if as_json else _show_text
@@ -62,7 +62,9 @@ def _show_json(line: dict[str, Any]) -> None:
     def plain(value: Any) -> Any:
         if isinstance(value, bytes):
             return json_text(value)
-        return [[name, json_text(content)] for name, content in value] if isinstance(value, list) else value
+        if isinstance(value, dict):
+            return {name: plain(content) for name, content in value.items()}
+        return [plain(item) for item in value] if isinstance(value, list | tuple) else value
 
     print(json.dumps({name: plain(value) for name, value in line.items()}, ensure_ascii=False))
 
@@ -71,8 +73,12 @@ def _text(value: Any) -> str:
     """Bytes as a Python literal without its b, null for None, false and true in lower case."""
     if isinstance(value, bytes):
         return repr(value)[1:]
+    if isinstance(value, tuple):  # a header
+        return f"{value[0]}: {_text(value[1])}"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name}: {_text(content)}" for name, content in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(f"{name}: {_text(content)}" for name, content in value) + "]"
+        return "[" + ", ".join(map(_text, value)) + "]"
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     return str(value)

@@ -1,0 +1,74 @@
+"""Records of the topics that brokers write for themselves, as values to print: coordinators' and controllers'."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kwire.protocol.codec.errors import MalformedError, UnsupportedVersionError
+
+if TYPE_CHECKING:
+    from kwire.protocol.coordinator_records.record_types import RecordTypes
+    from kwire.protocol.records.record import Record
+    from kwire.protocol.schema import Message, Struct
+
+Decode = Callable[["Record"], dict[str, Any]]
+"""The key and value of a record; as they are where they can't be decoded."""
+
+
+def decoder_of(topic: str) -> Decode | None:
+    """None for a topic whose records are their producers' affair."""
+    if topic == "__cluster_metadata":
+        return _of_controllers
+    if topic == "__consumer_offsets":
+        from kwire.protocol.coordinator_records.record_types import GROUP_RECORD_TYPES
+
+        return _of_coordinators(GROUP_RECORD_TYPES)
+    if topic == "__transaction_state":
+        from kwire.protocol.coordinator_records.record_types import TRANSACTION_RECORD_TYPES
+
+        return _of_coordinators(TRANSACTION_RECORD_TYPES)
+    return None
+
+
+def _of_coordinators(record_types: RecordTypes) -> Decode:
+    from kwire.protocol.coordinator_records.serde import UnknownRecordTypeError, decode_record
+
+    def decode(record: Record) -> dict[str, Any]:
+        try:
+            key, value = decode_record(record_types, record.key or b"", record.value)
+        except (MalformedError, UnsupportedVersionError, UnknownRecordTypeError) as error:
+            return {"undecoded": str(error), "key": record.key, "value": record.value}
+        return {"key": _message(key, "Key"), "value": None if value is None else _message(value, "Value")}
+
+    return decode
+
+
+def _of_controllers(record: Record) -> dict[str, Any]:
+    from kwire.protocol.metadata_records.serde import UnknownMetadataRecord, decode_record
+
+    try:
+        message = decode_record(record.value or b"")
+    except (MalformedError, UnsupportedVersionError, UnknownMetadataRecord) as error:
+        return {"undecoded": str(error), "key": record.key, "value": record.value}
+    return {"value": record.value if message is None else _message(message, "Record")}
+
+
+def _message(message: Message, suffix: str) -> dict[str, Any]:
+    return {"type": type(message).__name__.removesuffix(suffix), **_fields(message)}
+
+
+def _fields(struct: Struct) -> dict[str, Any]:
+    return {field.name: _value(getattr(struct, field.name), str(field.kind)) for field in struct.declared_fields}
+
+
+def _value(value: Any, kind: str) -> Any:
+    if isinstance(value, list):
+        return [_value(item, kind.removeprefix("[]")) for item in value]
+    if hasattr(value, "declared_fields"):
+        return _fields(value)
+    if kind == "uuid":
+        from kwire.protocol import uuids
+
+        return uuids.to_text(value)
+    return bytes(value) if isinstance(value, memoryview) else value

@@ -1,16 +1,17 @@
-"""`python -m jvm kafka streams connect spark`: resolves the jars of each, and prints the folder they are in."""
+"""`python -m jvm kafka streams connect spark s3`: resolves the jars of each, and prints the folder they are in."""
 
 from __future__ import annotations
 
 import sys
 
-from jvm import apache_kafka, kafka_connect, kafka_streams, maven, spark
+from jvm import apache_kafka, kafka_connect, kafka_streams, maven, s3proxy, spark
 
 POMS = {
     "kafka": apache_kafka.POM,
     "streams": kafka_streams.POM,
     "connect": kafka_connect.POM,
     "spark": spark.POM,
+    "s3": s3proxy.POM,
 }
 
 

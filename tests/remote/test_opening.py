@@ -1,0 +1,140 @@
+"""Opening the store that a configuration asks for: it is tried, and what is wrong is said in a line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jvm.s3proxy import S3Proxy
+from kwire.config.errors import ConfigError
+from kwire.config.remote_storage import RemoteStorageConfig
+from kwire.ports.system import system_ports
+from kwire.remote.errors import RemoteStorageError
+from kwire.remote.object_store import ObjectStore
+from kwire.remote.opening import open_object_store
+from tests.remote.conformance import keys
+from tests.remote.s3 import s3_settings
+
+
+async def opened(settings: dict[str, str]) -> ObjectStore:
+    config = RemoteStorageConfig({f"rsm.config.{name}": value for name, value in settings.items()})
+    return await open_object_store(config, system_ports(threads=2))
+
+
+async def test_a_directory(tmp_path: Path) -> None:
+    root = tmp_path / "objects"
+    store = await opened({"storage.backend.class": "directory", "storage.root": str(root), "key.prefix": "/a/b/"})
+    assert await keys(store) == []
+    await store.put("c", [b"content"])
+    assert (root / "a" / "b" / "c").read_bytes() == b"content"
+    await store.close()
+
+
+async def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(RemoteStorageError) as info:
+        await opened({"storage.backend.class": "directory", "storage.root": str(tmp_path / "file")})
+    assert str(info.value).startswith(f"cannot use {tmp_path}/file: put kwire-probe-")
+    assert str(info.value).endswith(": Not a directory")
+    assert not info.value.retriable
+
+
+@pytest.mark.parametrize("prefix", ["a b", "a//b", "..", "a/" * 101])
+async def test_a_prefix_that_cannot_be(tmp_path: Path, prefix: str) -> None:
+    with pytest.raises(ConfigError, match=r"rsm\.config\.key\.prefix may have"):
+        await opened({"storage.backend.class": "directory", "storage.root": str(tmp_path), "key.prefix": prefix})
+
+
+async def test_s3(s3_server: S3Proxy, s3_bucket: str) -> None:
+    store = await opened(s3_settings(s3_server, s3_bucket) | {"key.prefix": "in/here"})
+    assert await keys(store) == []
+    await store.put("c", [b"content"])
+    assert (s3_server.objects / s3_bucket / "in/here/c").read_bytes() == b"content"
+    await store.close()
+
+
+async def test_credentials_of_the_environment(
+    s3_server: S3Proxy, s3_bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = s3_settings(s3_server, s3_bucket)
+    for name, variable in (("access.key.id", "AWS_ACCESS_KEY_ID"), ("secret.access.key", "AWS_SECRET_ACCESS_KEY")):
+        monkeypatch.setenv(variable, settings.pop(f"storage.aws.{name}"))
+    await (await opened(settings)).close()
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
+    with pytest.raises(RemoteStorageError, match="SignatureDoesNotMatch"):
+        await opened(settings)
+
+
+QUICK = {"s3_api_call_timeout": 400, "s3_api_call_attempt_timeout": 300}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ({"storage.s3.bucket.name": "nowhere"}, "NoSuchBucket: The specified bucket does not exist"),
+        ({"storage.aws.access.key.id": "nobody"}, "InvalidAccessKeyId: Forbidden"),
+        (
+            {"storage.aws.secret.access.key": "hush"},
+            "SignatureDoesNotMatch: The request signature we calculated does not match the signature you provided. "
+            "Check your key and signing method.",
+        ),
+        ({"storage.s3.endpoint.url": "http://127.0.0.1:1"}, "Connection refused"),
+        (
+            {"storage.s3.endpoint.url": "http://no-host.invalid:9000"},
+            "failed to lookup address information: Name or service not known",
+        ),
+        ({"storage.s3.path.style.access.enabled": "false"}, "failed to lookup address information: "),
+    ],
+    ids=["bucket", "access key", "secret", "port", "host", "virtual host"],
+)
+async def test_what_is_wrong_is_said_in_a_line(
+    s3_server: S3Proxy, s3_bucket: str, wrong: dict[str, str], reason: str
+) -> None:
+    settings = s3_settings(s3_server, s3_bucket, **QUICK) | wrong
+    if "storage.s3.path.style.access.enabled" in wrong:
+        settings["storage.s3.endpoint.url"] = "http://no-host.invalid"
+    with pytest.raises(RemoteStorageError) as info:
+        await opened(settings)
+    said = str(info.value)
+    place = f"s3://{settings['storage.s3.bucket.name']}/ at {settings['storage.s3.endpoint.url']}"
+    assert said.startswith(f"cannot use {place}: put kwire-probe-")
+    assert said.partition(": put ")[2].partition(": ")[2].startswith(reason)
+    assert "\n" not in said
+    assert "hush" not in said
+    assert s3_server.secret_access_key not in said
+    assert info.value.retriable == (settings["storage.s3.endpoint.url"] != s3_server.endpoint)
+
+
+async def test_a_server_without_tls(s3_server: S3Proxy, s3_bucket: str) -> None:
+    settings = s3_settings(s3_server, s3_bucket, **QUICK)
+    settings["storage.s3.endpoint.url"] = f"https://127.0.0.1:{s3_server.port}"
+    with pytest.raises(RemoteStorageError, match="the server does not speak TLS"):
+        await opened(settings)
+
+
+def test_without_obstore_it_is_said_what_to_install() -> None:
+    script = """
+import sys
+sys.modules["obstore"] = None
+import trio
+from kwire.config.errors import ConfigError
+from kwire.config.remote_storage import RemoteStorageConfig
+from kwire.ports.system import system_ports
+from kwire.remote.opening import open_object_store
+config = RemoteStorageConfig({"rsm.config.storage.backend.class": "s3", "rsm.config.storage.s3.bucket.name": "b"})
+try:
+    trio.run(open_object_store, config, system_ports(threads=1))
+except ConfigError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "remote storage in S3 needs obstore: pip install 'kwire[s3]'\n"
+
+
+def test_obstore_is_loaded_for_s3_alone() -> None:
+    script = "import sys, kwire.remote.opening; print(sorted({'obstore', 'kwire.remote.s3'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

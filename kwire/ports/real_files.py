@@ -21,6 +21,9 @@ _MAX_BUFFERS = 1024
 _RESIDENCY_STEP = 128 * 1024
 """One page in so many bytes is asked for: the kernel reads ahead and evicts in runs, and a probe costs about 1 µs."""
 
+_SMALL_FILE = 4096
+"""A file with less than this is read by one system call: so are most of the small ones beside the logs."""
+
 _SET_FILE_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None)
 _WRITE_LOCK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 """A struct flock: all of the file."""
@@ -145,10 +148,13 @@ class PosixFileSystem:
     def read(self, path: str) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)  # a third of the time of open(): there are thousands
         try:
-            data = os.read(descriptor, os.fstat(descriptor).st_size + 1)
-            while part := os.read(descriptor, 1 << 20):  # it grew, or is larger than one read gives
-                data += part
-            return data
+            data = os.read(descriptor, _SMALL_FILE)
+            if len(data) < _SMALL_FILE:
+                return data
+            parts = [data]
+            while part := os.read(descriptor, 1 << 20):
+                parts.append(part)
+            return b"".join(parts)
         finally:
             os.close(descriptor)
 

@@ -235,6 +235,7 @@ class Log:
         """
         if not isinstance(batches, ValidatedBatches):
             batches = await self._validate(batches, origin)
+        await self._ready_to_append()
         self.epochs.assign(leader_epoch, self.log_end_offset)
         offset = self.log_end_offset
         placed = []
@@ -253,6 +254,17 @@ class Log:
             return checked
         return await self.services.executor.run(checked.run) if checked.large else checked.run()
 
+    async def _ready_to_append(self) -> None:
+        """Has a worker thread load the indexes of the active segment, if nothing was appended since the start."""
+        while (active := self.segments.active).append_waits:
+            version = active.version
+            try:
+                indexes = await self.services.executor.run(active.load_indexes, active.file)
+                if version == active.version:
+                    active.take_indexes(indexes)
+            except OSError as error:
+                raise self.failed("append", error) from error
+
     async def append_as_follower(self, records: Buffer) -> AppendInfo:
         """Appends what the leader sent, offsets and epochs as they are; an incomplete batch at the end is left out.
 
@@ -260,6 +272,7 @@ class Log:
         KAFKA_STORAGE_ERROR.
         """
         batches = [Placed(header, header.base_offset, [batch]) for header, batch in iter_batches(records)]
+        await self._ready_to_append()
         check_received(self, batches)
         first_offset = batches[0].base_offset if batches else self.log_end_offset
         newest = NO_TIMESTAMP

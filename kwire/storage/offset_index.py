@@ -12,6 +12,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
+from kwire.ports.files import FileSystem
 from kwire.storage.sparse_index import CorruptIndex, SparseIndex, ascends
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
@@ -52,6 +53,17 @@ class OffsetIndex(SparseIndex):
         if index._offsets and index._offsets[-1] > MAX_RELATIVE_OFFSET:
             raise CorruptIndex("the last offset is out of range")
         return index
+
+    @classmethod
+    def read_last(cls, files: FileSystem, path: str, base_offset: int) -> OffsetPosition:
+        """The last entry of a file, of which nothing else is read. Raises FileNotFoundError, CorruptIndex, OSError."""
+        file = files.open(path)
+        size = file.size()
+        if size % cls.entry_size:
+            raise CorruptIndex(f"{size} bytes are not a multiple of {cls.entry_size}")
+        if not size:
+            return OffsetPosition(base_offset, 0)
+        return cls.decode(base_offset, file.pread(cls.entry_size, size - cls.entry_size)).last
 
     def __len__(self) -> int:
         return len(self._offsets)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kwire.config.topic import LogConfig
 from kwire.ports.files import FileSystem
@@ -79,6 +80,14 @@ def load(files: FileSystem, open_files: OpenFiles, task: LogTask) -> LoadedLog:
     return _Loader(files, open_files, task).load()
 
 
+@lru_cache(maxsize=256)
+def _topic_id(data: bytes) -> bytes | None:
+    """What a partition.metadata says: one object for all partitions of a topic."""
+    with suppress(CorruptCheckpoint, ValueError):
+        return uuids.from_text(checkpoints.decode_partition_metadata(data))
+    return None
+
+
 class _Loader:
     """One load."""
 
@@ -109,7 +118,6 @@ class _Loader:
             self._segments.add(self._create(end_offset))
         active = self._segments.active
         log_start_offset = max(task.log_start_offset, self._segments.first.base_offset)
-        active.begin_appends(active.ready_indexes(may_block=True), end_offset)
         self._epochs.truncate_from_end(end_offset)
         self._epochs.truncate_from_start(task.log_start_offset)
         if self._changed or self._producers.snapshots:
@@ -119,6 +127,7 @@ class _Loader:
         for segment in self._segments:
             segment.drop_open()
             segment.open_files = self._shared
+        active.begin_appends(end_offset)
         return LoadedLog(
             self._segments,
             self._epochs,
@@ -144,9 +153,7 @@ class _Loader:
 
     def _load_topic_id(self) -> bytes | None:
         if layout.PARTITION_METADATA in self._names:
-            data = self._files.read(f"{self._task.dir}/{layout.PARTITION_METADATA}")
-            with suppress(CorruptCheckpoint, ValueError):
-                return uuids.from_text(checkpoints.decode_partition_metadata(data))
+            return _topic_id(self._files.read(f"{self._task.dir}/{layout.PARTITION_METADATA}"))
         return None
 
     def _find_segments(self) -> None:
@@ -197,7 +204,7 @@ class _Loader:
         end_offset = 0
         for segment in self._segments:
             try:
-                segment.transactions()
+                segment.transactions()  # raises what is wrong with them
                 if segment is self._segments.active:
                     end_offset = segment.next_offset()
             except (CorruptIndex, CorruptBatchError) as error:

@@ -15,13 +15,13 @@ from kwire.ports.files import Buffer, File, FileSystem
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records.errors import CorruptBatchError
 from kwire.storage import layout
-from kwire.storage.batch_walk import ColdRead, headers
-from kwire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetPosition
+from kwire.storage.batch_walk import SEARCH_WINDOW, ColdRead, headers
+from kwire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex, OffsetPosition
 from kwire.storage.open_files import OpenFiles
 from kwire.storage.recent_batches import RecentBatches
 from kwire.storage.segment_indexes import SegmentIndexes
 from kwire.storage.sparse_index import CorruptIndex
-from kwire.storage.time_index import TimeIndex, TimestampOffset
+from kwire.storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from kwire.storage.transaction_index import ENTRY_SIZE, AbortedTransaction, decode_transactions
 
 _UNINDEXED_BYTES = 4 * 1024 * 1024
@@ -56,7 +56,8 @@ class _IndexLoad(ColdRead):
         return self._version != self._segment.version
 
     def done(self) -> None:
-        if not self.stale and self._loaded is not None:
+        # Others may have loaded them too, and have appended since.
+        if not self.stale and self._loaded is not None and (self._rebuild or self._segment.indexes is None):
             self._segment.install(*self._loaded)
 
 
@@ -108,9 +109,9 @@ class Segment:
         """The largest timestamp of the first append, which the time to roll counts from; None where not known."""
         self.has_transactions = has_transactions
         self.indexes: SegmentIndexes | None = None
-        """None while they are on disk only; never None for the segment that takes appends."""
+        """None while they are on disk only, or while there is no record; an append needs them."""
         self.recent: RecentBatches | None = None
-        """Of the segment that takes appends."""
+        """Present in the segment that takes appends."""
         self.used = False
         self.version = 0
         """Counts what makes a view of the content stale: truncations and the removal."""
@@ -131,7 +132,7 @@ class Segment:
         roll_jitter_ms: int = 0,
         preallocate: int = 0,
     ) -> Segment:
-        """An empty segment. Its .log exists from now on, its indexes from its first append on."""
+        """An empty segment that takes appends. Its .log exists from now on, its indexes from its first append on."""
         segment = cls(
             files,
             open_files,
@@ -148,9 +149,7 @@ class Segment:
             file.truncate(0)
         if preallocate:
             file.truncate(preallocate)
-        indexes = SegmentIndexes.empty(base_offset)
-        indexes.rewrite()
-        segment.begin_appends(indexes, base_offset)
+        segment.begin_appends(base_offset)
         return segment
 
     def __repr__(self) -> str:
@@ -228,10 +227,19 @@ class Segment:
         if self.size:  # those of an empty segment are written with its first append
             self.persist_indexes()
 
-    def begin_appends(self, indexes: SegmentIndexes, next_offset: int) -> None:
+    def begin_appends(self, next_offset: int) -> None:
         """This segment takes appends from now on; the next one is of `next_offset` or later."""
-        self.indexes = indexes
         self.recent = RecentBatches(next_offset)
+
+    @property
+    def append_waits(self) -> bool:
+        """Whether an append would read the indexes first: `load_indexes` in a worker thread, then `take_indexes`."""
+        return self.indexes is None and self.size > 0
+
+    def take_indexes(self, indexes: SegmentIndexes) -> None:
+        """Takes what `load_indexes` gave, unless others were quicker."""
+        if self.indexes is None:
+            self.install(indexes, self._transactions)
 
     def persist_indexes(self) -> None:
         """Writes the index entries that the files lack."""
@@ -242,14 +250,13 @@ class Segment:
 
     def has_room(self, size: int, last_offset: int, max_bytes: int, max_index_bytes: int) -> bool:
         """Whether `size` more bytes up to `last_offset` fit (segment.bytes, segment.index.bytes, width of an entry)."""
-        assert self.indexes is not None
         return (
             self.size + size <= max_bytes
             and last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
             # Entries lie more than index.interval.bytes apart: a small segment can't have filled its indexes.
             and (
                 self.size < self.index_interval * (max_index_bytes // 12 - 1)
-                or not self.indexes.is_full(max_index_bytes)
+                or not self.ready_indexes(may_block=True).is_full(max_index_bytes)
             )
         )
 
@@ -275,8 +282,7 @@ class Segment:
             with contextlib.suppress(OSError):
                 self.file.truncate(position)
             raise
-        indexes, recent = self.indexes, self.recent
-        assert indexes is not None
+        indexes, recent = self.indexes or self.ready_indexes(may_block=True), self.recent
         assert recent is not None
         if position == 0:
             self.first_timestamp = max(batch.max_timestamp for batch in batches)
@@ -295,9 +301,8 @@ class Segment:
 
         For any thread, while nobody else uses the segment.
         """
-        assert self.indexes is not None
         self.recent = None
-        if self.size:
+        if self.size and self.indexes is not None:  # else nothing was appended since they were completed before
             self.indexes.end()
             self.persist_indexes()
         path = self.path(layout.LOG)
@@ -314,6 +319,8 @@ class Segment:
         """
         if self.recent is not None and (found := self.recent.find(offset, self.size)) is not None:
             return found
+        if not self.size:
+            return None
         indexes = self.ready_indexes(may_block=may_block)
         try:
             return self._find_from(indexes.offsets.floor(offset), offset, may_block)
@@ -343,10 +350,21 @@ class Segment:
         if not self.size:
             return self.base_offset
         try:
-            return self._next_offset_from(self.ready_indexes(may_block=True).offsets.last)
+            return self._next_offset_from(self._last_entry())
         except CorruptIndex:
             self.install(self.build_indexes(self.file), self._transactions)
             return self._next_offset_from(OffsetPosition(self.base_offset, 0))
+
+    def _last_entry(self) -> OffsetPosition:
+        """The offset index's last entry; the beginning, where it is not far from there to the end."""
+        if self.size <= SEARCH_WINDOW:
+            return OffsetPosition(self.base_offset, 0)
+        if self.indexes is None:
+            with contextlib.suppress(FileNotFoundError, CorruptIndex):
+                last = OffsetIndex.read_last(self.files, self.path(layout.OFFSET_INDEX), self.base_offset)
+                if last.position < self.size and self.size - last.position <= _UNINDEXED_BYTES:
+                    return last
+        return self.ready_indexes(may_block=True).offsets.last
 
     def _next_offset_from(self, entry: OffsetPosition) -> int:
         reached = entry.position
@@ -372,7 +390,9 @@ class Segment:
 
         None where that is on disk only: `load_newest` in a worker thread, then `newest = …`.
         """
-        return self._newest if self.indexes is None else self.indexes.newest
+        if self.indexes is not None:
+            return self.indexes.newest
+        return self._newest if self.size else TimestampOffset(NO_TIMESTAMP, self.base_offset)
 
     @newest.setter
     def newest(self, newest: TimestampOffset) -> None:
@@ -406,6 +426,8 @@ class Segment:
 
     def transactions(self) -> list[AbortedTransaction]:
         """Those whose abort marker lies in this segment. Raises CorruptIndex."""
+        if not self.has_transactions:
+            return []
         if self._transactions is None:
             self._transactions = self.load_transactions()
         return self._transactions
@@ -417,6 +439,7 @@ class Segment:
         file.pwrite([transaction.encode()], len(known) * ENTRY_SIZE)
         file.close()
         self.has_transactions = True
+        self._transactions = known
         known.append(transaction)
 
     def drop_transactions(self, from_offset: int) -> None:
@@ -446,7 +469,7 @@ class Segment:
         indexes.newest = self._scan_newest(indexes)
         indexes.persist(self.files, self.path(""))
         self._newest = None
-        self.begin_appends(indexes, offset)
+        self.begin_appends(offset)
         if self.size == 0:
             self.created_ms = now_ms
             self.first_timestamp = None

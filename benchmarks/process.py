@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -20,6 +21,16 @@ def resident_mb(pid: int) -> float:
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024 / 1e6
     raise ProcessLookupError(pid)
+
+
+def family(pid: int) -> list[int]:
+    """The process and all that it started and that run."""
+    members = [pid]
+    for member in members:  # grows meanwhile
+        for task in Path(f"/proc/{member}/task").glob("*/children"):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                members += map(int, task.read_text().split())
+    return members
 
 
 def machine_cpu_seconds() -> float:

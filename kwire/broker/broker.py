@@ -71,7 +71,9 @@ class Broker:
         self.authorizer = authorizer or AllowAll()
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], ports.randomness.below)
         self.connections = Connections(config, ports.clock, ports.transport.addresses)
-        self.logs = LogManager(ports.files, ports.executor, ports.clock, ports.randomness, config)
+        self.logs = LogManager(
+            ports.files, ports.executor, ports.clock, ports.randomness, config, workers=ports.workers
+        )
         self.metadata_partitions = MetadataPartitions()
         self.limited_log = LimitedLog()
         self.request_memory = RequestMemory(config["queued.max.request.bytes"])

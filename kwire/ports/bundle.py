@@ -10,6 +10,7 @@ from kwire.ports.executor import Executor
 from kwire.ports.files import FileSystem
 from kwire.ports.randomness import Randomness
 from kwire.ports.transport import Transport
+from kwire.ports.workers import Workers
 
 
 class Ports(NamedTuple):
@@ -18,6 +19,7 @@ class Ports(NamedTuple):
     clock: Clock
     randomness: Randomness
     executor: Executor
+    workers: Workers
     transport: Transport
     files: FileSystem
     host_name: Callable[[], str]

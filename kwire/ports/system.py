@@ -10,6 +10,7 @@ from kwire.ports.executor import ThreadExecutor
 from kwire.ports.randomness import SystemRandomness
 from kwire.ports.real_files import PosixFileSystem
 from kwire.ports.tcp import TcpTransport
+from kwire.ports.worker_processes import ProcessWorkers
 
 
 def system_ports(*, threads: int, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1) -> Ports:
@@ -18,6 +19,7 @@ def system_ports(*, threads: int, send_buffer_bytes: int = -1, receive_buffer_by
         clock=SystemClock(),
         randomness=SystemRandomness(),
         executor=ThreadExecutor(threads),
+        workers=ProcessWorkers(),
         transport=TcpTransport(send_buffer_bytes=send_buffer_bytes, receive_buffer_bytes=receive_buffer_bytes),
         files=PosixFileSystem(),
         host_name=socket.getfqdn,

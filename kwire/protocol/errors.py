@@ -7,6 +7,7 @@ log or the metadata pass); dispatch turns it into the error code of the response
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 
 class ErrorCode(IntEnum):
@@ -213,6 +214,9 @@ class KafkaError(Exception):
         super().__init__(message or code.name)
         self.code = code
         self.message = message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.code, self.message), self.__dict__
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}" if self.message else self.code.name

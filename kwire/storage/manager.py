@@ -26,6 +26,7 @@ from kwire.ports.clock import Clock
 from kwire.ports.executor import Executor
 from kwire.ports.files import FileSystem
 from kwire.ports.randomness import Randomness
+from kwire.ports.workers import Workers
 from kwire.protocol.errors import KafkaError
 from kwire.storage import flushing, layout
 from kwire.storage.checkpoints import TopicPartition
@@ -57,8 +58,10 @@ class LogManager:
         randomness: Randomness,
         config: BrokerConfig,
         log_dirs: Sequence[str] | None = None,
+        *,
+        workers: Workers | None = None,
     ) -> None:
-        """`log_dirs`: instead of the configuration's log.dirs."""
+        """`log_dirs`: instead of the configuration's log.dirs. `workers`: in this process unless given."""
         self._config = config
         self.services = StorageServices.of(
             files,
@@ -66,6 +69,7 @@ class LogManager:
             clock,
             randomness,
             config["producer.id.expiration.ms"],
+            workers=workers,
             verifies_transactions=config["transaction.partition.verification.enable"],
         )
         self.dirs = [LogDir(files, path.rstrip("/") or "/") for path in log_dirs or config.log_dirs]

@@ -8,6 +8,7 @@ from kwire.ports.clock import Clock
 from kwire.ports.executor import Executor
 from kwire.ports.files import FileSystem
 from kwire.ports.randomness import Randomness
+from kwire.ports.workers import LocalWorkers, Workers
 from kwire.storage.chores import Chores
 from kwire.storage.open_files import OpenFiles
 
@@ -20,6 +21,7 @@ class StorageServices:
 
     files: FileSystem
     executor: Executor
+    workers: Workers
     clock: Clock
     randomness: Randomness
     chores: Chores
@@ -38,12 +40,14 @@ class StorageServices:
         randomness: Randomness,
         producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS,
         *,
+        workers: Workers | None = None,
         verifies_transactions: bool = True,
     ) -> StorageServices:
-        """Services on these ports."""
+        """Services on these ports. `workers`: those that the executor makes, unless given."""
         return cls(
             files,
             executor,
+            workers or LocalWorkers(executor),
             clock,
             randomness,
             Chores(executor, clock),

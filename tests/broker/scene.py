@@ -20,6 +20,7 @@ from kwire.ports.executor import InlineExecutor
 from kwire.ports.memory_files import MemoryFileSystem
 from kwire.ports.memory_transport import MemoryNetwork
 from kwire.ports.randomness import SeededRandomness
+from kwire.ports.workers import LocalWorkers
 from kwire.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kwire.protocol.messages.produce import (
     PartitionProduceData,
@@ -150,6 +151,7 @@ def memory_ports(network: MemoryNetwork, files: MemoryFileSystem, host: str = HO
         clock=TrioClock(),
         randomness=SeededRandomness(seed),
         executor=InlineExecutor(),
+        workers=LocalWorkers(InlineExecutor()),
         transport=network.transport(host),
         files=files,
         host_name=lambda: host,

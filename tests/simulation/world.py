@@ -20,6 +20,7 @@ from kwire.ports.executor import InlineExecutor
 from kwire.ports.memory_files import MemoryFileSystem
 from kwire.ports.memory_transport import MemoryNetwork
 from kwire.ports.randomness import SeededRandomness
+from kwire.ports.workers import LocalWorkers
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -63,6 +64,7 @@ class World:
             clock=TrioClock(),
             randomness=SeededRandomness(broker_id),
             executor=InlineExecutor(),
+            workers=LocalWorkers(InlineExecutor()),
             transport=self.network.transport(host),
             files=MemoryFileSystem(TrioClock()),
             host_name=lambda: host,

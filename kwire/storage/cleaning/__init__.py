@@ -15,7 +15,9 @@ Who does what:
 
     log_cleaner      picks the dirtiest log, throttles, keeps the checkpoint, gives up on what can't be cleaned
     cleanable        what of a log can be cleaned, and whether it is worth it
-    cleaning         one cleaning of one log: pieces of work in a worker thread, swaps on the event loop
+    crew             the workers: started when one is needed, ended when none is
+    cleaning         one cleaning of one log: has a worker do it, and swaps the segments
+    work             what the worker does, without knowing the log
     mapping          the first part          offset_map      key -> latest offset, in bounded memory
     rewriting        the second part         batch_filter    what stays of a batch
     transactions     which batches are aborted, which markers may go

@@ -10,7 +10,7 @@ cleaning on that meets them first: it writes that time into the batch, as its de
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kwire.ports.files import Buffer
@@ -30,7 +30,6 @@ from kwire.protocol.records.header import (
 from kwire.protocol.records.record import record_data, scan
 from kwire.protocol.records.varint import encode_varint, read_varint, read_varlong
 from kwire.storage.cleaning.offset_map import OffsetMap
-from kwire.storage.cleaning.source import RECORDS_PER_STEP
 from kwire.storage.cleaning.transactions import CleanedTransactions
 from kwire.storage.producer_entry import NO_OFFSET
 
@@ -73,8 +72,8 @@ class BatchFilter:
         self._delete_retention_ms = delete_retention_ms
         self._limit = limit
 
-    def filter(self, header: BatchHeader, batch: memoryview) -> Generator[tuple[int, int], None, Buffer | None]:
-        """What stays; None for nothing. Yields (records, bytes) in between. Raises CorruptBatchError."""
+    def filter(self, header: BatchHeader, batch: memoryview) -> Buffer | None:
+        """What stays; None for nothing. Raises CorruptBatchError."""
         if header.control:
             needless = self._transactions.is_needless(header, batch)
             due = header.has_delete_horizon and header.base_timestamp <= self._now_ms
@@ -82,7 +81,7 @@ class BatchFilter:
         elif self._transactions.is_aborted(header):
             filtered = None
         else:
-            filtered = yield from self._filter_records(header, batch)
+            filtered = self._filter_records(header, batch)
         if filtered is None and self._stays_empty(header):
             return _emptied(header)
         return filtered
@@ -105,9 +104,7 @@ class BatchFilter:
         data = record_data(batch, header, self._limit)
         return self._rewritten(header, data, [_Kept(0, len(data), header.max_timestamp)], self._new_horizon())
 
-    def _filter_records(
-        self, header: BatchHeader, batch: memoryview
-    ) -> Generator[tuple[int, int], None, Buffer | None]:
+    def _filter_records(self, header: BatchHeader, batch: memoryview) -> Buffer | None:
         if not header.count:
             return None
         data = record_data(batch, header, self._limit)
@@ -117,11 +114,7 @@ class BatchFilter:
         kept = []
         tombstones = False
         start = 0
-        for number, (timestamp_delta, offset_delta, key_at, key_length, _, value_length, _, _, end) in enumerate(
-            scan(data, header.count), 1
-        ):
-            if number % RECORDS_PER_STEP == 0:
-                yield RECORDS_PER_STEP, 0
+        for timestamp_delta, offset_delta, key_at, key_length, _, value_length, _, _, end in scan(data, header.count):
             offset = base_offset + offset_delta
             if offset > latest or (
                 key_length >= 0

@@ -23,8 +23,8 @@ def group(files: FileSystem, sources: Sequence[Source], config: LogConfig) -> li
         own = _sizes(files, source)
         together = tuple(map(sum, zip(sizes, own, strict=True)))
         if groups and all(size <= limit for size, limit in zip(together, limits, strict=True)):
-            first = groups[-1][0].segment.base_offset
-            if not source.segment.size or source.end_offset - 1 - first <= MAX_RELATIVE_OFFSET:
+            first = groups[-1][0].base_offset
+            if not source.size or source.end_offset - 1 - first <= MAX_RELATIVE_OFFSET:
                 groups[-1].append(source)
                 sizes = together
                 continue
@@ -35,6 +35,5 @@ def group(files: FileSystem, sources: Sequence[Source], config: LogConfig) -> li
 
 def _sizes(files: FileSystem, source: Source) -> tuple[int, ...]:
     """Bytes of the log, the offset index and the time index."""
-    segment = source.segment
-    paths = segment.path(layout.OFFSET_INDEX), segment.path(layout.TIME_INDEX)
-    return (segment.size, *(files.file_size(path) if files.exists(path) else 0 for path in paths))
+    paths = source.path(layout.OFFSET_INDEX), source.path(layout.TIME_INDEX)
+    return (source.size, *(files.file_size(path) if files.exists(path) else 0 for path in paths))

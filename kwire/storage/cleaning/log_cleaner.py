@@ -12,21 +12,26 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kwire.ports.workers import WorkerDied
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.header import HEADER_SIZE
 from kwire.storage import layout
 from kwire.storage.checkpoints import TopicPartition
 from kwire.storage.cleaning.cleanable import Cleanable, look
+from kwire.storage.cleaning.crew import Crew
 from kwire.storage.log import Log
 from kwire.storage.throttle import Throttle
 
 if TYPE_CHECKING:
-    from kwire.storage.cleaning.cleaning import CleanerSettings
+    from kwire.storage.cleaning.work import CleanerSettings
     from kwire.storage.manager import LogManager
 
 logger = logging.getLogger(__name__)
 
 _SHORTEST_BACKOFF_MS = 10
+_ATTEMPTS = 3
+"""How often a log's worker may end amid its work before the log counts as one that can't be cleaned."""
+
 _LOOKS_PER_TURN = 100
 """Logs looked at before other tasks get their turn."""
 
@@ -39,8 +44,11 @@ class LogCleaner:
         self._throttle = Throttle(
             manager.services.clock, lambda: float(manager.config["log.cleaner.io.max.bytes.per.second"])
         )
+        self._crew = Crew(manager.services)
         self._cleaned: set[TopicPartition] = set()
         """Being cleaned now."""
+        self._deaths: dict[TopicPartition, tuple[Log, int]] = {}
+        """How many workers in a row ended amid a log's cleaning."""
         self._uncleanable: dict[TopicPartition, Log] = {}
         self._one_done = trio.Event()
 
@@ -48,6 +56,12 @@ class LogCleaner:
         """Cleans until cancelled."""
         if not self._manager.config["log.cleaner.enable"]:
             return
+        try:
+            await self._run()
+        finally:
+            await self._crew.dismiss()
+
+    async def _run(self) -> None:
         async with trio.open_nursery() as nursery:
             while True:
                 self._one_done = trio.Event()
@@ -58,8 +72,12 @@ class LogCleaner:
                         break
                     self._cleaned.add(_key(dirtiest.log))
                     nursery.start_soon(self.clean, dirtiest)
-                with trio.move_on_after(max(config["log.cleaner.backoff.ms"], _SHORTEST_BACKOFF_MS) / 1000):
+                idle_s = await self._crew.dismiss_idle()
+                with trio.move_on_after(min(self._backoff_s(), idle_s)):
                     await self._one_done.wait()
+
+    def _backoff_s(self) -> float:
+        return float(max(self._manager.config["log.cleaner.backoff.ms"], _SHORTEST_BACKOFF_MS)) / 1000
 
     async def dirtiest(self) -> Cleanable | None:
         """Of the logs that are due, the one with the greatest share of dirty bytes."""
@@ -90,12 +108,16 @@ class LogCleaner:
 
         log = cleanable.log
         try:
-            done = await Cleaning(cleanable, self._settings(), self._throttle).run()
+            async with self._crew.worker() as worker:
+                done = await Cleaning(cleanable, self._settings(), self._throttle, worker).run()
+            self._deaths.pop(_key(log), None)
             await self._note(cleanable, done.end_offset)
         except CleaningAborted:
             logger.info("cleaning of %s given up, since the log was changed meanwhile", log.name)
         except Uncleanable as error:
             self._give_up(log, error)
+        except WorkerDied as error:
+            await self._worker_died(log, error)
         except Exception as error:
             self._failed(log, error)
         else:
@@ -111,7 +133,7 @@ class LogCleaner:
             self._one_done.set()
 
     def _settings(self) -> CleanerSettings:
-        from kwire.storage.cleaning.cleaning import CleanerSettings
+        from kwire.storage.cleaning.work import CleanerSettings
 
         config = self._manager.config
         threads = config["log.cleaner.threads"]
@@ -127,6 +149,17 @@ class LogCleaner:
         if not isinstance(error, KafkaError):
             logger.error("the cleaner failed", exc_info=error)
         self._give_up(log, error)
+
+    async def _worker_died(self, log: Log, error: WorkerDied) -> None:
+        """Nothing is lost but time; the next attempt comes after a while."""
+        known, deaths = self._deaths.pop(_key(log), (log, 0))
+        deaths = deaths + 1 if known is log else 1
+        if deaths >= _ATTEMPTS:
+            self._give_up(log, error)
+            return
+        self._deaths[_key(log)] = log, deaths
+        logger.warning("cleaning of %s given up, it will be tried again: %s", log.name, error)
+        await trio.sleep(self._backoff_s())
 
     def _give_up(self, log: Log, error: Exception) -> None:
         logger.error("%s can't be compacted, and is left alone until the broker restarts: %s", log.dir, error)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from kwire.ports.files import FileSystem
 from kwire.protocol.records.header import BatchHeader
 from kwire.protocol.records.record import record_data, scan
 from kwire.storage.cleaning.offset_map import OffsetMap
-from kwire.storage.cleaning.source import RECORDS_PER_STEP, Source
+from kwire.storage.cleaning.source import Source
 from kwire.storage.cleaning.transactions import CleanedTransactions
 
 
@@ -20,37 +20,31 @@ def map_offsets(
     transactions: CleanedTransactions,
     window: int,
     limit: int,
-) -> Iterator[tuple[int, int]]:
-    """Puts the keys from `start_offset` on into the map, until that is full; yields (records, bytes) gone through.
+) -> Iterator[int]:
+    """Puts the keys from `start_offset` on into the map, until that is full; yields the bytes gone through.
 
     `transactions` knows the aborted ones, whose records count for nothing. `limit`: bytes that a batch may decompress
-    to. For a worker thread, a piece at a time. Raises CorruptBatchError, OSError.
+    to. Raises CorruptBatchError, OSError.
     """
     for source in sources:
         for header, batch in source.batches(files, window):
             if header.control:
                 transactions.is_needless(header, batch)
-            elif not transactions.is_aborted(header):
-                complete = yield from _put(header, batch, start_offset, offsets, limit)
-                if not complete:
-                    return
+            elif not transactions.is_aborted(header) and not _put(header, batch, start_offset, offsets, limit):
+                return
             if header.last_offset >= start_offset:
                 offsets.latest_offset = header.last_offset
-            yield header.count % RECORDS_PER_STEP, header.size
+            yield header.size
         offsets.latest_offset = source.end_offset - 1  # the offsets up to the next segment have no records any more
 
 
-def _put(
-    header: BatchHeader, batch: memoryview, start_offset: int, offsets: OffsetMap, limit: int
-) -> Generator[tuple[int, int], None, bool]:
-    """Whether all keys of the batch found a place; yields (records, bytes)."""
+def _put(header: BatchHeader, batch: memoryview, start_offset: int, offsets: OffsetMap, limit: int) -> bool:
+    """Whether all keys of the batch found a place."""
     if not header.count:
         return True
     data = record_data(batch, header, limit)
     base_offset = header.base_offset
-    for number, (_, offset_delta, key_at, key_length, _, _, _, _, _) in enumerate(scan(data, header.count), 1):
-        if number % RECORDS_PER_STEP == 0:
-            yield RECORDS_PER_STEP, 0
+    for _, offset_delta, key_at, key_length, _, _, _, _, _ in scan(data, header.count):
         offset = base_offset + offset_delta
         if key_length >= 0 and offset >= start_offset:
             if offsets.full:

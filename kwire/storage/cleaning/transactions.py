@@ -16,20 +16,27 @@ from kwire.storage.transaction_index import AbortedTransaction
 class CleanedTransactions:
     """The transactions that are open at the place to which a cleaner has come."""
 
-    __slots__ = ("_aborted", "_committed", "_known", "kept")
+    __slots__ = ("_aborted", "_committed", "_kept", "_known")
 
     def __init__(self) -> None:
         self._known: list[tuple[int, AbortedTransaction]] = []
         # Those begun, by producer id; and whether a batch of them was met.
         self._aborted: dict[int, tuple[AbortedTransaction, bool]] = {}
         self._committed: set[int] = set()
-        self.kept: list[AbortedTransaction] = []
-        """Of the markers met: the aborted transactions of which something was met, for the cleaned segment's index."""
+        self._kept: list[AbortedTransaction] = []
 
     def add(self, transactions: Iterable[AbortedTransaction]) -> None:
         """Aborted transactions that the next batches may belong to; it does no harm to add one again."""
         for transaction in transactions:
             heappush(self._known, (transaction.first_offset, transaction))
+
+    def take_kept(self) -> list[AbortedTransaction]:
+        """Of the markers met since the last time: the aborted transactions of which something was met.
+
+        They are what the cleaned segment's index tells of.
+        """
+        kept, self._kept = self._kept, []
+        return kept
 
     def _begin_up_to(self, offset: int) -> None:
         while self._known and self._known[0][0] <= offset:
@@ -62,5 +69,5 @@ class CleanedTransactions:
         transaction, met = self._aborted.pop(header.producer_id, (None, False))
         if transaction is None or not met:
             return True
-        self.kept.append(transaction)
+        self._kept.append(transaction)
         return False

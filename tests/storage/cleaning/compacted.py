@@ -11,15 +11,16 @@ from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.control import build_end_txn_marker
 from kwire.protocol.records.header import BatchHeader, iter_batches
 from kwire.protocol.records.record import Record, iter_records
-from kwire.storage.cleaning.cleanable import look
-from kwire.storage.cleaning.cleaning import Cleaned, CleanerSettings, Cleaning, Throttle
+from kwire.storage.cleaning.cleanable import Cleanable, look
+from kwire.storage.cleaning.cleaning import Cleaned, Cleaning, Throttle
+from kwire.storage.cleaning.work import CleanerSettings, CleaningWork
 from kwire.storage.log import Log
 from kwire.storage.validated import Origin
 
 from ..support import Place
 
 DELETE_RETENTION_MS = 1000
-SETTINGS = CleanerSettings(map_bytes=1 << 20, load_factor=0.9, buffer_bytes=1 << 16)
+SETTINGS = CleanerSettings(map_bytes=1 << 20, load_factor=0.9, buffer_bytes=1 << 16, piece_bytes=500)
 
 Pair = tuple[str, str | None]
 
@@ -85,7 +86,15 @@ async def clean(
     if roll:
         log.roll()
     cleanable = await look(log, checkpoint, log.services.clock.wall_ms())
-    return await Cleaning(cleanable, settings, throttle).run()
+    return await clean_it(cleanable, settings, throttle)
+
+
+async def clean_it(
+    cleanable: Cleanable, settings: CleanerSettings = SETTINGS, throttle: Throttle = unthrottled
+) -> Cleaned:
+    services = cleanable.log.services
+    worker = await services.workers.start(CleaningWork, services.files)
+    return await Cleaning(cleanable, settings, throttle, worker).run()
 
 
 class Seen(NamedTuple):

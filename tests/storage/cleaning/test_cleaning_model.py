@@ -13,7 +13,7 @@ from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.header import iter_batches
 from kwire.protocol.records.record import iter_records
-from kwire.storage.cleaning.cleaning import CleanerSettings
+from kwire.storage.cleaning.work import CleanerSettings
 from kwire.storage.log import Log
 
 from .compacted import DELETE_RETENTION_MS, Pair, batches, clean, compacted_place, end, killed_after, put, records
@@ -51,7 +51,7 @@ class CompactedLog(RuleBasedStateMachine):
     def configure(self, index_interval: int, map_bytes: int) -> None:
         self.place = compacted_place(segment_bytes=500, index_interval_bytes=index_interval)
         self.log = self.place.open()
-        self.settings = CleanerSettings(map_bytes, 0.9, 100)
+        self.settings = CleanerSettings(map_bytes, 0.9, 100, piece_bytes=300)
 
     # What producers do
 

@@ -94,6 +94,7 @@ class Creation:
         if len(online) == 1:
             return online[0]
         counts = Counter(log.log_dir.path for log in manager.logs.values()) + self._under_way_in
+        counts.update(future.log_dir.path for future in manager.moves.futures.values())
         return min(online, key=lambda log_dir: counts[log_dir.path])
 
 

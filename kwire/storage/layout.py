@@ -12,6 +12,7 @@
         00000000000000000000.log.cleaned, .swap      while the log is compacted
     orders-1.0123456789abcdef0123456789abcdef-delete/   a deleted partition, likewise
     orders-2.0123456789abcdef0123456789abcdef-stray/    a partition nobody knows any more
+    orders-3.0123456789abcdef0123456789abcdef-future/   the copy of a log that moves here from another log dir
 """
 
 from __future__ import annotations
@@ -93,6 +94,16 @@ def renamed_dir_name(topic: str, partition: int, unique: bytes, suffix: str) -> 
     """The name a partition's folder takes before it is deleted or set aside. `unique`: 16 random bytes."""
     ending = f"-{partition}.{unique.hex()}{suffix}"
     return topic[: _MAX_NAME - len(ending)] + ending
+
+
+def future_dir_name(topic: str, partition: int, unique: bytes) -> str:
+    """The name of a future log's folder. `unique`: 16 random bytes."""
+    return f"{topic}-{partition}.{unique.hex()}{FUTURE_DIR}"
+
+
+def can_have_future(topic: str, partition: int) -> bool:
+    """Whether the name of the future log's folder is not too long: other than a deleted one's it must not be cut."""
+    return len(future_dir_name(topic, partition, bytes(_ID_DIGITS // 2))) <= _MAX_NAME
 
 
 def parse_partition_dir(name: str) -> PartitionDir | None:

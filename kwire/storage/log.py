@@ -368,12 +368,15 @@ class Log:
     async def flush(self) -> None:
         """Brings everything appended so far onto the disk."""
         self.check_usable()
-        try:
-            work, done = flushing.flush_up_to(self, self.log_end_offset)
-            await self.services.executor.run(work)
-        except OSError as error:
-            raise self.failed("flush", error) from error
-        done()
+        folder = None
+        while folder != self.dir and not self.deleted:  # again where it moved meanwhile: other files are to be synced
+            folder = self.dir
+            try:
+                work, done = flushing.flush_up_to(self, self.log_end_offset)
+                await self.services.executor.run(work)
+            except OSError as error:
+                raise self.failed("flush", error) from error
+            done()
 
     async def close(self) -> None:
         """Brings everything onto the disk, with a snapshot of the producers, and lets go of the files."""

@@ -35,6 +35,8 @@ from kwire.storage.creation import Creation
 from kwire.storage.loading import Loading
 from kwire.storage.log import Log
 from kwire.storage.log_dir import LogDir, LogDirError
+from kwire.storage.moving.future import FutureLog
+from kwire.storage.moving.moves import ReplicaMoves
 from kwire.storage.removal import take_away
 from kwire.storage.services import StorageServices
 from kwire.storage.upkeep import Upkeep
@@ -82,6 +84,7 @@ class LogManager:
         self.upkeep = Upkeep(self)
         self._creation = Creation(self)
         self._cleaner = LogCleaner(self)
+        self.moves = ReplicaMoves(self)
 
     @property
     def config(self) -> BrokerConfig:
@@ -102,6 +105,10 @@ class LogManager:
 
     def logs_in(self, log_dir: LogDir) -> list[Log]:
         return [log for log in self.logs.values() if log.log_dir is log_dir]
+
+    def kept_in(self, log_dir: LogDir) -> list[Log | FutureLog]:
+        """What the dir's checkpoints speak of: the logs that are there, and those that are on their way there."""
+        return [*self.logs_in(log_dir), *self.moves.futures_in(log_dir)]
 
     # Starting
 
@@ -204,11 +211,12 @@ class LogManager:
     # Running and stopping
 
     async def run(self) -> None:
-        """What goes on beside the requests, until cancelled: retention, cleaning, flushes, checkpoints, removals."""
+        """What goes on beside the requests, until cancelled: retention, cleaning, flushes, moves, removals."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.services.chores.run)
             nursery.start_soon(self.upkeep.run)
             nursery.start_soon(self._cleaner.run)
+            nursery.start_soon(self.moves.run)
 
     async def close(self, broker_epoch: int) -> None:
         """Flushes and closes all logs and marks each dir as stopped cleanly. `run` must have ended.
@@ -222,7 +230,7 @@ class LogManager:
                 if log_dir.loaded:
                     nursery.start_soon(self._close_dir, log_dir, broker_epoch)
                 else:
-                    nursery.start_soon(self._tolerantly, log_dir, log_dir.put_back_clean_shutdown)
+                    nursery.start_soon(self.tolerantly, log_dir, log_dir.put_back_clean_shutdown)
 
     async def _close_dir(self, log_dir: LogDir, broker_epoch: int) -> None:
         services = self.services
@@ -230,14 +238,15 @@ class LogManager:
         if log_dir.online:
             await self.upkeep.checkpoint_dir(log_dir)
         if log_dir.online:
-            await self._tolerantly(log_dir, log_dir.mark_clean_shutdown, broker_epoch)
+            await self.tolerantly(log_dir, log_dir.mark_clean_shutdown, broker_epoch)
 
-    async def _tolerantly(self, log_dir: LogDir, function: Callable[..., None], *arguments: object) -> None:
+    async def tolerantly(self, log_dir: LogDir, function: Callable[..., None], *arguments: object) -> None:
         """As `guarded`, for what nobody waits for."""
         with suppress(KafkaError):
             await self.guarded(log_dir, function, *arguments)
 
     def _dir_failed(self, log_dir: LogDir) -> None:
+        self.moves.dir_failed(log_dir)
         gone = self.logs_in(log_dir)
         for log in gone:
             del self.logs[log.key]

@@ -23,6 +23,8 @@ async def take_away(manager: LogManager, partitions: Iterable[TopicPartition], s
     Each dir's checkpoints forget all of them at once, and do so first: what a checkpoint says of a name would be
     taken for true of the next log of that name. Returns how many there were. Raises KAFKA_STORAGE_ERROR.
     """
+    partitions = list(partitions)
+    futures = manager.moves.take_away(partitions)
     found = (manager.logs.get(partition) for partition in partitions)
     logs = [log for log in found if log is not None]
     moves: dict[str, list[tuple[Log, str, str]]] = {}
@@ -41,6 +43,11 @@ async def take_away(manager: LogManager, partitions: Iterable[TopicPartition], s
         for in_dir in moves.values():
             try:
                 await _rename(manager, in_dir, suffix)
+            except KafkaError as error:
+                failure = error
+        for future in futures:
+            try:
+                await manager.moves.remove(future)
             except KafkaError as error:
                 failure = error
     if failure is not None:

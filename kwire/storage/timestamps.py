@@ -29,13 +29,15 @@ async def load_newest(log: Log, segments: list[Segment]) -> list[TimestampOffset
 
     Raises KAFKA_STORAGE_ERROR.
     """
-    unknown = [segment for segment in segments if segment.newest is None]
-    if unknown:
+    while unknown := [segment for segment in segments if segment.newest is None]:
+        versions = [segment.version for segment in unknown]
         try:
             loaded = await log.services.executor.run(_load_each, unknown)
         except OSError as error:
             raise log.failed("look-up by time", error) from error
-        for segment, newest in zip(unknown, loaded, strict=True):
+        for segment, newest, version in zip(unknown, loaded, versions, strict=True):
+            if newest is None and segment.version != version and segment in log.segments:
+                continue  # its file was not gone, but moved
             segment.newest = newest or TimestampOffset(NO_TIMESTAMP, segment.base_offset)
     return [segment.newest or TimestampOffset(NO_TIMESTAMP, segment.base_offset) for segment in segments]
 

@@ -24,11 +24,15 @@ from kwire.storage import layout
 from kwire.storage.checkpoints import TopicPartition
 from kwire.storage.log import Log
 from kwire.storage.log_dir import LogDir
+from kwire.storage.moving.future import FutureLog
 
 if TYPE_CHECKING:
     from kwire.storage.manager import LogManager
 
 logger = logging.getLogger(__name__)
+
+Kept = Log | FutureLog
+"""What a checkpoint speaks of."""
 
 _NEVER = 2**63 - 1
 _FLUSH_LOOK_MS = 1000
@@ -134,7 +138,12 @@ class Upkeep:
         cleaned = layout.CLEANER_OFFSETS
         await self._write(log_dir, cleaned, lambda logs: _without(log_dir.checkpoint(cleaned), gone), gone)
 
-    async def _write_all(self, name: str, offsets: Callable[[list[Log]], dict[TopicPartition, int]]) -> None:
+    async def note_cleaned(self, log_dir: LogDir, partition: TopicPartition, offset: int) -> None:
+        """The checkpoint says from now on that the partition is clean up to `offset` (exclusive)."""
+        name = layout.CLEANER_OFFSETS
+        await self._write(log_dir, name, lambda kept: {**log_dir.checkpoint(name), partition: offset})
+
+    async def _write_all(self, name: str, offsets: Callable[[list[Kept]], dict[TopicPartition, int]]) -> None:
         for log_dir in self._manager.online_dirs:
             await self._write(log_dir, name, offsets)
 
@@ -142,14 +151,14 @@ class Upkeep:
         self,
         log_dir: LogDir,
         name: str,
-        offsets: Callable[[list[Log]], dict[TopicPartition, int]],
+        offsets: Callable[[list[Kept]], dict[TopicPartition, int]],
         gone: Collection[TopicPartition] | None = None,
     ) -> None:
         """Writes a checkpoint if it does not say the same already; with `gone`, only if it speaks of one of them."""
         async with log_dir.writing:
             if not log_dir.online or (gone is not None and not log_dir.mentions(name, gone)):
                 return
-            content = offsets(self._manager.logs_in(log_dir))
+            content = offsets(self._manager.kept_in(log_dir))
             if log_dir.says(name, content):
                 return
             try:
@@ -162,14 +171,14 @@ def _without(offsets: Mapping[TopicPartition, int], gone: Collection[TopicPartit
     return {partition: offset for partition, offset in offsets.items() if partition not in gone}
 
 
-def _recovery_points(logs: list[Log]) -> dict[TopicPartition, int]:
+def _recovery_points(logs: list[Kept]) -> dict[TopicPartition, int]:
     return {log.key: log.recovery_point for log in logs}
 
 
-def _log_start_offsets(logs: list[Log]) -> dict[TopicPartition, int]:
+def _log_start_offsets(logs: list[Kept]) -> dict[TopicPartition, int]:
     """Only of logs that begin amid a segment: otherwise the segment's name says it."""
     return {log.key: log.log_start_offset for log in logs if log.log_start_offset > log.segments.first.base_offset}
 
 
-def _high_watermarks(logs: list[Log]) -> dict[TopicPartition, int]:
+def _high_watermarks(logs: list[Kept]) -> dict[TopicPartition, int]:
     return {log.key: log.high_watermark for log in logs}

@@ -1,0 +1,155 @@
+"""One move of a log to another log dir, from its first byte to the swap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import trio
+
+from kwire.ports.files import File
+from kwire.protocol.records.errors import CorruptBatchError
+from kwire.storage import layout
+from kwire.storage.log_dir import LogDir
+from kwire.storage.moving import copying, swap
+from kwire.storage.moving.copying import Settling, Unreadable
+from kwire.storage.moving.future import FutureLog, SegmentCopy
+from kwire.storage.segment import Segment
+
+if TYPE_CHECKING:
+    from kwire.storage.manager import LogManager
+    from kwire.storage.throttle import Throttle
+
+T = TypeVar("T")
+
+PIECE_BYTES = 1024 * 1024
+"""Read, checked and written at once: about a millisecond of the interpreter's time."""
+
+
+class MoveEnded(Exception):
+    """The log was deleted, or a log dir failed: there is nothing to move any more."""
+
+
+class Move:
+    """For the event loop's thread; `run` once."""
+
+    def __init__(self, manager: LogManager, future: FutureLog, throttle: Throttle) -> None:
+        self._manager = manager
+        self._future = future
+        self._throttle = throttle
+        self._files = manager.services.files
+
+    async def run(self) -> LogDir:
+        """When it returns, the log is in the other dir; returns the one it was in.
+
+        Raises MoveEnded; CorruptBatchError where the log is damaged; KAFKA_STORAGE_ERROR where one of the dirs failed.
+        """
+        manager, future = self._manager, self._future
+        while not swap.ready(future):
+            self._check()
+            await self._copy()
+            if not future.settled:
+                await self._settle()
+        self._check()
+        left = swap.swap_in(manager, future)
+        with trio.CancelScope(shield=True):
+            await swap.finish(manager, future.source, left)
+        return left.log_dir
+
+    def _check(self) -> None:
+        log = self._future.source
+        if log.deleted or not log.log_dir.online or not self._future.log_dir.online:
+            raise MoveEnded
+
+    async def _do(self, work: Callable[..., T], *arguments: object) -> T:
+        """Runs it in a worker thread. Raises MoveEnded, KAFKA_STORAGE_ERROR."""
+        future, log = self._future, self._future.source
+        try:
+            done = await self._manager.services.executor.run(work, *arguments)
+        except Unreadable as error:
+            self._check()
+            raise log.failed("move", error.error) from error.error
+        except OSError as error:
+            raise future.log_dir.fail(f"move of {log.name} failed", error) from error
+        self._check()
+        return done
+
+    # Copying
+
+    async def _copy(self) -> None:
+        """Copies until all but a little is copied."""
+        await self._forget_void()
+        for segment in list(self._future.source.segments):
+            await self._copy_segment(segment)
+        await self._copy_snapshots()
+
+    async def _forget_void(self) -> None:
+        """Forgets the copies of segments that were truncated, removed or replaced."""
+        future, log = self._future, self._future.source
+        present = set(map(id, log.segments))
+        void = [base for base, copy in future.copies.items() if copy.void or id(copy.source) not in present]
+        first = log.segments.first.base_offset
+        for base_offset in void:
+            del future.copies[base_offset]
+            if base_offset >= first:
+                future.unsettle(base_offset)
+        bases = {segment.base_offset for segment in log.segments}
+        gone = [future.path(base_offset, "") for base_offset in void if base_offset not in bases]
+        if gone:
+            await self._do(copying.drop, self._files, gone)
+
+    async def _copy_segment(self, segment: Segment) -> None:
+        future, log = self._future, self._future.source
+        copy = future.copies.get(segment.base_offset)
+        if copy is None:
+            version = segment.version
+            file = await self._do(self._open, future.path(segment.base_offset, layout.LOG))
+            copy = future.copies[segment.base_offset] = SegmentCopy(segment, version, file)
+        if copy.complete or copy.void or copy.source is not segment:
+            return
+        try:
+            while copy.size < segment.size - (swap.TAIL_BYTES if segment is log.segments.active else 0):
+                await self._copy_piece(segment, copy)
+                if copy.void:
+                    return
+        except CorruptBatchError:
+            if copy.void:  # it was truncated while it was read
+                return
+            raise
+        if segment is not log.segments.active:
+            await self._do(copying.complete, self._files, copy, future.path(segment.base_offset, ""))
+            copy.complete = True
+
+    async def _copy_piece(self, segment: Segment, copy: SegmentCopy) -> None:
+        try:
+            source = segment.file
+        except OSError as error:
+            raise self._future.source.failed("move", error) from error
+        size, next_offset = await self._do(
+            copying.copy_batches, source, copy.file, copy.size, segment.size, PIECE_BYTES
+        )
+        copy.size += size
+        copy.next_offset = next_offset
+        await self._throttle(size)
+        self._check()
+
+    def _open(self, path: str) -> File:
+        return self._files.open(path, create=True)
+
+    async def _copy_snapshots(self) -> None:
+        future, producers = self._future, self._future.source.producer_state
+        missing = [offset for offset in producers.snapshots if offset not in future.snapshots]
+        if missing:
+            paths = [(producers.snapshot_path(offset), future.path(offset, layout.SNAPSHOT)) for offset in missing]
+            await self._do(copying.copy_snapshots, self._files, paths)
+            future.snapshots.update(missing)
+
+    async def _settle(self) -> None:
+        future = self._future
+        end_offset, settling = future.end_offset, Settling.of(future)
+        future.settled = True
+        await self._do(copying.settle, self._files, settling, future.log_dir.path)
+        future.epochs = settling.epochs
+        if future.settled:
+            future.recovery_point = end_offset
+            await self._manager.upkeep.checkpoint_dir(future.log_dir)

@@ -15,6 +15,16 @@ from compat_tests.oracle.transactional import settle_transactions
 from kwire.broker.registry import APIS, Api
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from kwire.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kwire.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from kwire.protocol.messages.api_versions import ApiVersionsRequest
 from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kwire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -94,6 +104,9 @@ REQUESTS: dict[str, Request] = {
             )
         ]
     ),
+    "alter_replica_log_dirs": lambda side, topic, version: AlterReplicaLogDirsRequest(
+        dirs=[AlterReplicaLogDir(path="/nowhere", topics=[AlterReplicaLogDirTopic(name=topic, partitions=[0])])]
+    ),
     "describe_log_dirs": lambda side, topic, version: DescribeLogDirsRequest(
         topics=[DescribableLogDirTopic(topic=topic, partitions=[0])]
     ),
@@ -109,6 +122,9 @@ REQUESTS: dict[str, Request] = {
                 configs=[IncrementalConfig(name="flush.ms", config_operation=0, value="1000")],
             )
         ]
+    ),
+    "alter_partition_reassignments": lambda side, topic, version: AlterPartitionReassignmentsRequest(
+        topics=[ReassignableTopic(name=topic, partitions=[ReassignablePartition(partition_index=0, replicas=[1])])]
     ),
     "list_partition_reassignments": lambda side, topic, version: ListPartitionReassignmentsRequest(topics=None),
     "describe_cluster": lambda side, topic, version: DescribeClusterRequest(),

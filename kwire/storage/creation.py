@@ -28,6 +28,8 @@ class Creation:
         self._manager = manager
         self._under_way: dict[TopicPartition, trio.Event] = {}
         self._under_way_in: Counter[str] = Counter()
+        self.preferred: dict[TopicPartition, LogDir] = {}
+        """Where partitions are to be made that are not here yet, as an admin wants it."""
 
     async def get_or_create(
         self, key: TopicPartition, topic_id: bytes, config: LogConfig, directory: bytes | None, *, is_new: bool
@@ -64,7 +66,7 @@ class Creation:
                 ErrorCode.KAFKA_STORAGE_ERROR,
                 f"Can't create the log of {key[0]}-{key[1]}: it may be in a log dir that is offline ({offline})",
             )
-        log_dir = self._place(directory)
+        log_dir = self._place(key, directory)
         task = LogTask(
             log_dir.file(layout.partition_dir_name(*key)),
             key,
@@ -82,10 +84,13 @@ class Creation:
         log = manager.logs[key] = Log(services, log_dir, key, config, state)
         return log
 
-    def _place(self, directory: bytes | None) -> LogDir:
-        """The dir of that id if there is one online, else the one with the fewest partitions."""
+    def _place(self, key: TopicPartition, directory: bytes | None) -> LogDir:
+        """The dir that is preferred or has that id if it is online, else the one with the fewest partitions."""
         manager = self._manager
         online = manager.online_dirs
+        preferred = self.preferred.pop(key, None)
+        if preferred in online:
+            return preferred
         for log_dir in online:
             if log_dir.id == directory:
                 return log_dir

@@ -68,6 +68,11 @@ class LeaderEpochCache:
         self._written = self._entries
         self.dirty = False
 
+    def file_has(self, entries: Iterable[tuple[int, int]]) -> None:
+        """From now on there is another file, which has these."""
+        self._written = tuple(entries)
+        self.dirty = self._written != self._entries
+
     @property
     def latest_epoch(self) -> int | None:
         return self._entries[-1][0] if self._entries else None

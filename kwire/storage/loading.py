@@ -39,17 +39,28 @@ class Loading:
 
     async def run(self, cluster_id: str, node_id: int) -> None:
         """See `LogManager.load`. A dir that can't be read goes offline."""
-        services = self._services
-        for log_dir in self._manager.online_dirs:
+        services, manager = self._services, self._manager
+        surveys: list[tuple[LogDir, Survey]] = []
+        for log_dir in manager.online_dirs:
             try:
                 found = await services.executor.run(survey, log_dir, cluster_id, node_id, services.randomness.uuid)
             except OSError as error:
                 log_dir.fail("start failed", error)
                 continue
+            surveys.append((log_dir, found))
+        if any(found.futures for _, found in surveys):
+            from kwire.storage.moving.resuming import promote_lonely
+
+            await promote_lonely(manager, surveys)
+        for log_dir, found in surveys:
             for name in found.deleted:
-                self._manager.remove_later(log_dir, log_dir.file(name), 0)
+                manager.remove_later(log_dir, log_dir.file(name), 0)
             await self._load_logs(log_dir, found)
             log_dir.loaded = True
+        if any(found.futures for _, found in surveys):
+            from kwire.storage.moving.resuming import resume
+
+            await resume(manager, surveys)
 
     async def _load_logs(self, log_dir: LogDir, found: Survey) -> None:
         services, manager = self._services, self._manager

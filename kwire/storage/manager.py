@@ -103,6 +103,11 @@ class LogManager:
     def online_dirs(self) -> list[LogDir]:
         return [log_dir for log_dir in self.dirs if log_dir.online]
 
+    def dir_at(self, path: str) -> LogDir | None:
+        """The dir of that path, which must be absolute."""
+        absolute = self.services.files.absolute
+        return next((log_dir for log_dir in self.dirs if absolute(log_dir.path) == path), None)
+
     def logs_in(self, log_dir: LogDir) -> list[Log]:
         return [log for log in self.logs.values() if log.log_dir is log_dir]
 
@@ -177,6 +182,10 @@ class LogManager:
         INCONSISTENT_TOPIC_ID where the log is of another topic of that name, and KAFKA_STORAGE_ERROR.
         """
         return await self._creation.get_or_create((topic, partition), topic_id, config, directory, is_new=is_new)
+
+    def prefer(self, partition: TopicPartition, log_dir: LogDir) -> None:
+        """When the log of that partition is made, it is made there."""
+        self._creation.preferred[partition] = log_dir
 
     async def delete(self, partitions: Iterable[TopicPartition]) -> int:
         """Takes partitions' logs out of sight; their files go after file.delete.delay.ms. Returns how many there were.

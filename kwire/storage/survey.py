@@ -24,6 +24,10 @@ class Survey:
     partitions: list[TopicPartition] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     """Folders of partitions that were deleted, and are to be removed."""
+    futures: dict[TopicPartition, str] = field(default_factory=dict)
+    """Folders of logs that were on their way here."""
+    promoted: set[TopicPartition] = field(default_factory=set)
+    """Of the partitions, those that were future logs."""
     recovery_points: dict[TopicPartition, int] = field(default_factory=dict)
     log_start_offsets: dict[TopicPartition, int] = field(default_factory=dict)
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
@@ -37,7 +41,7 @@ class Survey:
             log_dir.file(layout.partition_dir_name(*key)),
             key,
             config,
-            self.clean,
+            self.clean and key not in self.promoted,
             self.recovery_points.get(key, 0),
             self.log_start_offsets.get(key, 0),
             self.high_watermarks.get(key, 0),
@@ -61,11 +65,13 @@ def survey(log_dir: LogDir, cluster_id: str, node_id: int, new_id: Callable[[], 
             continue
         if parsed.suffix == layout.DELETE_DIR:
             found.deleted.append(name)
+        elif parsed.suffix == layout.FUTURE_DIR and parsed[:2] not in found.futures:
+            found.futures[parsed[:2]] = name
         elif parsed.suffix:
             logger.warning("leaving %s alone: it belongs to no partition", log_dir.file(name))
         else:
             found.partitions.append((topics.setdefault(parsed.topic, parsed.topic), parsed.partition))
-    if found.partitions:
+    if found.partitions or found.futures:
         known = {f"{key[0]} {key[1]}": key for key in found.partitions}
         found.recovery_points = log_dir.read_checkpoint(layout.RECOVERY_POINTS, known)
         found.log_start_offsets = log_dir.read_checkpoint(layout.LOG_START_OFFSETS, known)

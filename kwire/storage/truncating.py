@@ -32,7 +32,7 @@ def truncate_to(log: Log, offset: int) -> bool:
         return True
     try:
         log.version += 1
-        remove_segments(log, log.segments.from_base(offset + 1))
+        remove_segments(log, log.segments.from_base(offset + 1)[::-1])  # a crash amid that must leave no gap
         log.segments.active.truncate_to(offset, log.services.clock.wall_ms())
         _end_at(log, offset)
         log.epochs.truncate_from_end(offset)
@@ -50,7 +50,7 @@ def truncate_fully_and_start_at(log: Log, offset: int, log_start_offset: int | N
     try:
         log.version += 1
         old = list(log.segments)
-        remove_files(log, old)
+        remove_files(log, old[::-1])
         log.segments.remove(old)
         log.segments.add(rolling.new_segment(log, offset))
     except OSError as error:

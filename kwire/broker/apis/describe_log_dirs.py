@@ -1,5 +1,6 @@
 """DescribeLogDirs (key 35): the log dirs with their sizes, and the partitions in them (KIP-113).
 
+A log that is moved is told twice: where it is, and where it goes to, with how many offsets that lags behind.
 v3 brought an error for the whole answer, v4 the size of the volume (KIP-827), v5 cordoned dirs (never so here).
 """
 
@@ -58,6 +59,14 @@ async def _describe(broker: Broker, log_dir: LogDir, wanted: set[tuple[str, int]
                 DescribeLogDirsPartition(partition_index=log.partition, partition_size=log.size, offset_lag=lag)
             )
         await turn.share()
+    for future in broker.logs.moves.futures_in(log_dir):
+        if wanted is None or future.key in wanted:
+            lag = -1 if future.source_gone else future.source.log_end_offset - future.end_offset
+            topics[future.key[0]].append(
+                DescribeLogDirsPartition(
+                    partition_index=future.key[1], partition_size=future.size, offset_lag=lag, is_future_key=True
+                )
+            )
     return DescribeLogDirsResult(
         log_dir=path,
         topics=[DescribeLogDirsTopic(name=topic, partitions=partitions) for topic, partitions in topics.items()],

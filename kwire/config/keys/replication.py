@@ -63,6 +63,6 @@ KEYS = (
         "Bytes per second that leaders send to throttled followers.", admin_only=True),
     ConfigKey("follower.replication.throttled.rate", LONG, MAX_LONG, LATER, MEDIUM, CLUSTER_WIDE, at_least(0),
         "Bytes per second that throttled followers fetch.", admin_only=True),
-    ConfigKey("replica.alter.log.dirs.io.max.bytes.per.second", LONG, MAX_LONG, LATER, MEDIUM, CLUSTER_WIDE,
-        at_least(0), "Bytes per second that moves between log directories read and write.", admin_only=True),
+    ConfigKey("replica.alter.log.dirs.io.max.bytes.per.second", LONG, MAX_LONG, SUPPORTED, MEDIUM, CLUSTER_WIDE,
+        at_least(0), "Bytes per second that moves between log directories copy.", admin_only=True),
 )

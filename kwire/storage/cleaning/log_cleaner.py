@@ -89,6 +89,8 @@ class LogCleaner:
             key = _key(log)
             if not log.config.compacted or key in self._cleaned or self._uncleanable.get(key) is log:
                 continue
+            if key in self._manager.moves.futures:  # its copy would be void
+                continue
             checkpoint = log.log_dir.checkpoint(layout.CLEANER_OFFSETS).get(key)
             try:
                 found = await look(log, checkpoint, now_ms)

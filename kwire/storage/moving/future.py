@@ -44,8 +44,7 @@ class FutureLog:
         """Whether the source's log dir has failed: then the move waits for the next start."""
         self.log_dir = log_dir
         self.dir = folder
-        self.topic = source.topic
-        self.partition = source.partition
+        self.key = source.key
         self.copies: dict[int, SegmentCopy] = {}
         """By the base offset of the segment."""
         self.recovery_point = 0

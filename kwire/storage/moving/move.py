@@ -27,7 +27,7 @@ PIECE_BYTES = 1024 * 1024
 
 
 class MoveEnded(Exception):
-    """The log was deleted, or a log dir failed: there is nothing to move any more."""
+    """The move was given up, the log was deleted, or a log dir failed."""
 
 
 class Move:
@@ -57,20 +57,20 @@ class Move:
         return left.log_dir
 
     def _check(self) -> None:
-        log = self._future.source
-        if log.deleted or not log.log_dir.online or not self._future.log_dir.online:
+        future, log = self._future, self._future.source
+        wanted = self._manager.moves.futures.get(log.key) is future
+        if not wanted or log.deleted or not log.log_dir.online or not future.log_dir.online:
             raise MoveEnded
 
     async def _do(self, work: Callable[..., T], *arguments: object) -> T:
-        """Runs it in a worker thread. Raises MoveEnded, KAFKA_STORAGE_ERROR."""
-        future, log = self._future, self._future.source
+        """Runs it in a worker thread. Raises MoveEnded, Unreadable, and KAFKA_STORAGE_ERROR where the target fails."""
         try:
             done = await self._manager.services.executor.run(work, *arguments)
-        except Unreadable as error:
+        except Unreadable:
             self._check()
-            raise log.failed("move", error.error) from error.error
+            raise
         except OSError as error:
-            raise future.log_dir.fail(f"move of {log.name} failed", error) from error
+            raise self._future.log_dir.fail(f"move of {self._future.source.name} failed", error) from error
         self._check()
         return done
 
@@ -79,32 +79,38 @@ class Move:
     async def _copy(self) -> None:
         """Copies until all but a little is copied."""
         await self._forget_void()
-        for segment in list(self._future.source.segments):
+        segments = self._future.source.segments
+        version = segments.version
+        for segment in list(segments):
             await self._copy_segment(segment)
+            if segments.version != version:  # some of them may be gone
+                return
         await self._copy_snapshots()
 
     async def _forget_void(self) -> None:
         """Forgets the copies of segments that were truncated, removed or replaced."""
         future, log = self._future, self._future.source
         present = set(map(id, log.segments))
-        void = [base for base, copy in future.copies.items() if copy.void or id(copy.source) not in present]
+        void = [
+            base_offset for base_offset, copy in future.copies.items() if copy.void or id(copy.source) not in present
+        ]
         first = log.segments.first.base_offset
         for base_offset in void:
             del future.copies[base_offset]
             if base_offset >= first:
                 future.unsettle(base_offset)
-        bases = {segment.base_offset for segment in log.segments}
-        gone = [future.path(base_offset, "") for base_offset in void if base_offset not in bases]
-        if gone:
-            await self._do(copying.drop, self._files, gone)
+        if void:
+            await self._do(copying.drop, self._files, [future.path(base_offset, "") for base_offset in void])
 
     async def _copy_segment(self, segment: Segment) -> None:
         future, log = self._future, self._future.source
         copy = future.copies.get(segment.base_offset)
         if copy is None:
-            version = segment.version
+            version, all_version = segment.version, log.segments.version
             file = await self._do(self._open, future.path(segment.base_offset, layout.LOG))
             copy = future.copies[segment.base_offset] = SegmentCopy(segment, version, file)
+            if log.segments.version != all_version:
+                return
         if copy.complete or copy.void or copy.source is not segment:
             return
         try:
@@ -112,13 +118,15 @@ class Move:
                 await self._copy_piece(segment, copy)
                 if copy.void:
                     return
-        except CorruptBatchError:
-            if copy.void:  # it was truncated while it was read
+            if segment is not log.segments.active:
+                await self._do(copying.complete, self._files, copy, future.path(segment.base_offset, ""))
+                copy.complete = True
+        except (CorruptBatchError, Unreadable) as error:
+            if copy.void:  # it was truncated or removed while it was read
                 return
+            if isinstance(error, Unreadable):
+                raise log.failed("move", error.error) from error.error
             raise
-        if segment is not log.segments.active:
-            await self._do(copying.complete, self._files, copy, future.path(segment.base_offset, ""))
-            copy.complete = True
 
     async def _copy_piece(self, segment: Segment, copy: SegmentCopy) -> None:
         try:
@@ -141,7 +149,10 @@ class Move:
         missing = [offset for offset in producers.snapshots if offset not in future.snapshots]
         if missing:
             paths = [(producers.snapshot_path(offset), future.path(offset, layout.SNAPSHOT)) for offset in missing]
-            await self._do(copying.copy_snapshots, self._files, paths)
+            try:
+                await self._do(copying.copy_snapshots, self._files, paths)
+            except Unreadable as error:
+                raise future.source.failed("move", error.error) from error.error
             future.snapshots.update(missing)
 
     async def _settle(self) -> None:

@@ -48,7 +48,7 @@ class ReplicaMoves:
 
         A move to a third dir is given up. Raises KAFKA_STORAGE_ERROR, UNKNOWN_TOPIC_OR_PARTITION.
         """
-        key = log.topic, log.partition
+        key = log.key
         async with self._deciding:
             log.check_usable()
             future = self.futures.get(key)
@@ -68,7 +68,7 @@ class ReplicaMoves:
     async def _begin(self, log: Log, target: LogDir) -> None:
         from kwire.storage.moving import copying
 
-        manager, key = self._manager, (log.topic, log.partition)
+        manager, key = self._manager, log.key
         folder = target.file(layout.future_dir_name(*key, manager.services.randomness.uuid()))
         await manager.upkeep.forget(target, {key})
         await manager.guarded(target, copying.begin, manager.services.files, folder, log.topic_id)
@@ -82,7 +82,7 @@ class ReplicaMoves:
         """Begins a move, or goes on with one that an earlier run of the broker began."""
         log = future.source
         logger.info("moving %s from %s to %s", log.name, log.log_dir.path, future.log_dir.path)
-        self.futures[log.topic, log.partition] = future
+        self.futures[log.key] = future
         self._begun.append(future)
         self._changed.set()
 
@@ -105,10 +105,8 @@ class ReplicaMoves:
         await future.idle.wait()
         if target.online:
             unique = manager.services.randomness.uuid()
-            renamed = target.file(
-                layout.renamed_dir_name(future.topic, future.partition, unique, layout.DELETE_DIR)
-            )
-            await manager.upkeep.forget(target, {(future.topic, future.partition)})
+            renamed = target.file(layout.renamed_dir_name(*future.key, unique, layout.DELETE_DIR))
+            await manager.upkeep.forget(target, {future.key})
             await manager.guarded(target, manager.services.files.rename, future.dir, renamed)
             manager.remove_later(target, renamed, future.source.config.file_delete_delay_ms)
 

@@ -41,7 +41,8 @@ def ready(future: FutureLog) -> bool:
                 return False
         elif not copy.complete:
             return False
-    return future.settled and future.snapshots.issuperset(log.producer_state.snapshots)
+    gone = len(future.copies) > len(log.segments)
+    return not gone and future.settled and future.snapshots.issuperset(log.producer_state.snapshots)
 
 
 def swap_in(manager: LogManager, future: FutureLog) -> Left:
@@ -52,13 +53,9 @@ def swap_in(manager: LogManager, future: FutureLog) -> Left:
     """
     log, target = future.source, future.log_dir
     files = manager.services.files
-    left = Left(
-        log.log_dir,
-        log.log_dir.file(
-            layout.renamed_dir_name(log.topic, log.partition, manager.services.randomness.uuid(), layout.DELETE_DIR)
-        ),
-    )
-    folder = target.file(layout.partition_dir_name(log.topic, log.partition))
+    unique = manager.services.randomness.uuid()
+    left = Left(log.log_dir, log.log_dir.file(layout.renamed_dir_name(*log.key, unique, layout.DELETE_DIR)))
+    folder = target.file(layout.partition_dir_name(*log.key))
     try:
         tail = _tail(future)
     except OSError as error:
@@ -78,7 +75,7 @@ def swap_in(manager: LogManager, future: FutureLog) -> Left:
             files.rename(left.folder, log.dir)
         raise target.fail(f"move of {log.name} failed", error) from error
     _go_on_in(future, folder)
-    del manager.moves.futures[log.topic, log.partition]
+    del manager.moves.futures[log.key]
     return left
 
 
@@ -114,8 +111,7 @@ def _go_on_in(future: FutureLog, folder: str) -> None:
     log.dir = log.producer_state.directory = folder
     log.changed = True
     log.recovery_point = min(future.recovery_point, log.log_end_offset)
-    log.epochs.written = future.epochs
-    log.epochs.dirty = log.epochs.entries() != future.epochs
+    log.epochs.file_has(future.epochs)
     for segment in log.segments:
         segment.forget_open()
         segment.version += 1
@@ -127,8 +123,7 @@ def _go_on_in(future: FutureLog, folder: str) -> None:
 
 async def finish(manager: LogManager, log: Log, left: Left) -> None:
     """Makes the swap last, and takes away what it left: the old folder, and what the old dir's checkpoints say."""
-    key = log.topic, log.partition
-    target = log.log_dir
+    key, target = log.key, log.log_dir
     cleaned = left.log_dir.checkpoint(layout.CLEANER_OFFSETS).get(key)
     for log_dir in (left.log_dir, target):
         await manager.tolerantly(log_dir, manager.services.files.sync_dir, log_dir.path)

@@ -16,6 +16,16 @@ from kwire.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from kwire.protocol.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from kwire.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kwire.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from kwire.protocol.messages.api_versions import ApiVersionsRequest
 from kwire.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kwire.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -319,6 +329,9 @@ def requests(
                 )
             ]
         ),
+        "alter_replica_log_dirs": AlterReplicaLogDirsRequest(
+            dirs=[AlterReplicaLogDir(path="/data", topics=[AlterReplicaLogDirTopic(name=topic, partitions=[0])])]
+        ),
         "describe_log_dirs": DescribeLogDirsRequest(topics=None),
         "create_partitions": CreatePartitionsRequest(
             topics=[CreatePartitionsTopic(name=topic, count=3, assignments=None)], timeout_ms=1000
@@ -334,6 +347,9 @@ def requests(
         ),
         "update_features": UpdateFeaturesRequest(
             feature_updates=[FeatureUpdateKey(feature="group.version", max_version_level=1)]
+        ),
+        "alter_partition_reassignments": AlterPartitionReassignmentsRequest(
+            topics=[ReassignableTopic(name=topic, partitions=[ReassignablePartition(partition_index=0, replicas=[1])])]
         ),
         "list_partition_reassignments": ListPartitionReassignmentsRequest(topics=None),
         "describe_cluster": DescribeClusterRequest(),

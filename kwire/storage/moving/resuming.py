@@ -1,0 +1,71 @@
+"""Moves that a stop interrupted, at the next start."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kwire.ports.files import FileSystem
+from kwire.protocol import uuids
+from kwire.protocol.errors import KafkaError
+from kwire.storage import checkpoints, layout
+from kwire.storage.checkpoints import CorruptCheckpoint
+from kwire.storage.log_dir import LogDir
+from kwire.storage.moving.future import FutureLog
+from kwire.storage.survey import Survey
+
+if TYPE_CHECKING:
+    from kwire.storage.manager import LogManager
+
+logger = logging.getLogger(__name__)
+
+
+async def promote_lonely(manager: LogManager, surveys: Sequence[tuple[LogDir, Survey]]) -> None:
+    """Gives future logs without a log the partition's name: the broker was stopped amid the swap.
+
+    Where a log dir is offline the log may lie in there, and nothing is done. A dir that fails goes offline.
+    """
+    present = {key for _, found in surveys for key in found.partitions}
+    if any(not log_dir.online for log_dir in manager.dirs):
+        return
+    for log_dir, found in surveys:
+        for key, name in [item for item in found.futures.items() if item[0] not in present]:
+            folder = log_dir.file(layout.partition_dir_name(*key))
+            logger.warning("there is no log of %s-%d but %s, which takes its place", *key, log_dir.file(name))
+            with suppress(KafkaError):
+                await manager.guarded(log_dir, manager.services.files.rename, log_dir.file(name), folder)
+                del found.futures[key]
+                found.partitions.append(key)
+                found.promoted.add(key)
+                present.add(key)
+
+
+async def resume(manager: LogManager, surveys: Sequence[tuple[LogDir, Survey]]) -> None:
+    """Goes on with the moves of the logs that are there, and has the other future logs removed.
+
+    Those of a log that may lie in a log dir that is offline stay as they are.
+    """
+    all_online = all(log_dir.online for log_dir in manager.dirs)
+    for log_dir, found in surveys:
+        for key, name in found.futures.items():
+            log, folder = manager.logs.get(key), log_dir.file(name)
+            if not log_dir.online or (log is None and not all_online):
+                logger.warning("leaving %s alone: its log may be in a log dir that is offline", folder)
+                continue
+            wanted = log is not None and log.log_dir is not log_dir and key not in manager.moves.futures
+            with suppress(KafkaError):
+                topic_id = await manager.guarded(log_dir, _topic_id, manager.services.files, folder)
+                if log is not None and wanted and topic_id in (None, log.topic_id):
+                    manager.moves.take_up(FutureLog(log, log_dir, folder))
+                else:
+                    manager.remove_later(log_dir, folder, 0)
+
+
+def _topic_id(files: FileSystem, folder: str) -> bytes | None:
+    path = f"{folder}/{layout.PARTITION_METADATA}"
+    if files.exists(path):
+        with suppress(CorruptCheckpoint, ValueError):
+            return uuids.from_text(checkpoints.decode_partition_metadata(files.read(path)))
+    return None

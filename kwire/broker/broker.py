@@ -140,6 +140,7 @@ class Broker:
         """Makes what depends on the metadata."""
         self.store = store
         self._configure(store.image)
+        self.logs.config = self.config
         self.controller = Controller(store, lambda: self.config, self._check_topic_configs, self.randomness)
         self.replicas = ReplicaManager(self.config, store, self.logs, self.clock, self.ports.transport)
 

@@ -13,6 +13,8 @@ from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import HEADER_SIZE, LOG_OVERHEAD, crc_matches, iter_batches, read_header
 from kwire.storage import checkpoints, layout
 from kwire.storage.moving.future import FutureLog, SegmentCopy
+from kwire.storage.segment import Segment
+from kwire.storage.segment_indexes import SegmentIndexes
 
 
 class Unreadable(Exception):
@@ -91,6 +93,14 @@ def _content(files: FileSystem, path: str) -> bytes | None:
     with suppress(FileNotFoundError):
         return files.read(path)
     return None
+
+
+def load_indexes(segment: Segment) -> SegmentIndexes:
+    """Those of the source."""
+    try:
+        return segment.load_indexes(segment.files.open(segment.path(layout.LOG)))
+    except OSError as error:
+        raise Unreadable(error) from error
 
 
 def copy_snapshots(files: FileSystem, paths: Sequence[tuple[str, str]]) -> None:

@@ -86,6 +86,20 @@ class Move:
             if segments.version != version:  # some of them may be gone
                 return
         await self._copy_snapshots()
+        await self._load_indexes(segments.active)
+
+    async def _load_indexes(self, active: Segment) -> None:
+        """The copy's are written from those in memory."""
+        if active.append_waits:
+            version = active.version
+            try:
+                indexes = await self._do(copying.load_indexes, active)
+            except Unreadable as error:
+                if active.version == version:
+                    raise self._future.source.failed("move", error.error) from error.error
+            else:
+                if active.version == version:
+                    active.take_indexes(indexes)
 
     async def _forget_void(self) -> None:
         """Forgets the copies of segments that were truncated, removed or replaced."""

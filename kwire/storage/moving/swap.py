@@ -42,7 +42,12 @@ def ready(future: FutureLog) -> bool:
         elif not copy.complete:
             return False
     gone = len(future.copies) > len(log.segments)
-    return not gone and future.settled and future.snapshots.issuperset(log.producer_state.snapshots)
+    return (
+        not gone
+        and not active.append_waits
+        and future.settled
+        and future.snapshots.issuperset(log.producer_state.snapshots)
+    )
 
 
 def swap_in(manager: LogManager, future: FutureLog) -> Left:
@@ -117,8 +122,8 @@ def _go_on_in(future: FutureLog, folder: str) -> None:
         segment.version += 1
         segment.dir = folder
     active = log.segments.active
-    assert active.indexes is not None
-    active.indexes.rewrite()
+    if active.indexes is not None:
+        active.indexes.rewrite()
 
 
 async def finish(manager: LogManager, log: Log, left: Left) -> None:

@@ -6,7 +6,7 @@ import random
 import time
 from pathlib import Path
 
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kwire.testing.process import BrokerProcess
@@ -81,7 +81,11 @@ def _read(broker: BrokerProcess) -> dict[int, tuple[bytes, bytes]]:
         while (position := consumer.position([partition])[0].offset) < end:
             message = consumer.poll(TIMEOUT)
             assert message is not None, position
-            assert message.error() is None, message.error()
+            if message.error() is not None:
+                # librdkafka doubles its size of a fetch with each response that holds emptied batches only, and says
+                # this when it has no larger one; it goes on all the same.
+                assert message.error().code() == KafkaError.MSG_SIZE_TOO_LARGE, message.error()
+                continue
             read[message.offset()] = message.key(), message.value()
             if message.offset() == end - 1:
                 break

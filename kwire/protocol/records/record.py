@@ -16,7 +16,7 @@ from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records.compression import DEFAULT_LIMIT, decompress
 from kwire.protocol.records.crc import Buffer
 from kwire.protocol.records.errors import CorruptBatchError
-from kwire.protocol.records.header import HEADER_SIZE, MAGIC, BatchHeader, read_header
+from kwire.protocol.records.header import CODEC_MASK, HEADER_SIZE, MAGIC, BatchHeader, read_header
 from kwire.protocol.records.varint import read_varint, read_varlong
 
 MIN_RECORD_SIZE = 7
@@ -37,6 +37,8 @@ class Record(NamedTuple):
 
 def record_data(batch: Buffer, header: BatchHeader, limit: int = DEFAULT_LIMIT) -> bytes:
     """The records of `batch` (just this batch), uncompressed, which may take up to `limit` bytes."""
+    if not header.attributes & CODEC_MASK:
+        return bytes(memoryview(batch)[HEADER_SIZE : header.size])
     return decompress(header.codec, memoryview(batch)[HEADER_SIZE : header.size], limit)
 
 

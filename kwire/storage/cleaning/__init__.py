@@ -19,6 +19,7 @@ Who does what:
     cleaning         one cleaning of one log: has a worker do it, and swaps the segments
     work             what the worker does, without knowing the log
     mapping          the first part          offset_map      key -> latest offset, in bounded memory
+                                             marks           what of the records seen is superseded, what a tombstone
     rewriting        the second part         batch_filter    what stays of a batch
     transactions     which batches are aborted, which markers may go
     grouping         which segments become one

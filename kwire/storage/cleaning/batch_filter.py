@@ -27,7 +27,8 @@ from kwire.protocol.records.header import (
     BatchHeader,
     seal,
 )
-from kwire.protocol.records.record import record_data, scan
+from kwire.protocol.records.record import record_data
+from kwire.protocol.records.skim import extents, skim, timestamp_delta_at
 from kwire.protocol.records.varint import encode_varint, read_varint, read_varlong
 from kwire.storage.cleaning.offset_map import OffsetMap
 from kwire.storage.cleaning.transactions import CleanedTransactions
@@ -42,12 +43,8 @@ class LastBatch(NamedTuple):
     epoch: int
 
 
-class _Kept(NamedTuple):
-    """A record that stays: where it lies in the records' data, and its time."""
-
-    start: int
-    end: int
-    timestamp: int
+_Kept = tuple[int, int, int]
+"""A record that stays: where it begins and ends in the records' data, and its timestamp delta."""
 
 
 class BatchFilter:
@@ -102,46 +99,62 @@ class BatchFilter:
         if not needless or header.has_delete_horizon:
             return batch
         data = record_data(batch, header, self._limit)
-        return self._rewritten(header, data, [_Kept(0, len(data), header.max_timestamp)], self._new_horizon())
+        marker = 0, len(data), header.max_timestamp - header.base_timestamp
+        return self._rewritten(header, data, [marker], self._new_horizon())
 
     def _filter_records(self, header: BatchHeader, batch: memoryview) -> Buffer | None:
         if not header.count:
             return None
-        data = record_data(batch, header, self._limit)
-        base_offset, latest, find = header.base_offset, self._offsets.latest_offset, self._offsets.get
-        append_time = header.max_timestamp if header.log_append_time else None
-        tombstones_stay = not header.has_delete_horizon or self._now_ms < header.base_timestamp
-        kept = []
-        tombstones = False
-        start = 0
-        for timestamp_delta, offset_delta, key_at, key_length, _, value_length, _, _, end in scan(data, header.count):
-            offset = base_offset + offset_delta
-            if offset > latest or (
-                key_length >= 0
-                and offset >= find(data[key_at : key_at + key_length])
-                and (value_length >= 0 or tombstones_stay)
-            ):
-                timestamp = header.base_timestamp + timestamp_delta if append_time is None else append_time
-                kept.append(_Kept(start, end, timestamp))
-                tombstones = tombstones or value_length < 0
-            start = end
-        if not kept:
-            return None
+        tombstones_go = header.has_delete_horizon and header.base_timestamp <= self._now_ms
+        if self._offsets.has_marks(header):
+            superseded, tombstones = self._offsets.marks.of(header.base_offset, header.last_offset)
+            if not superseded | tombstones:
+                return batch
+            gone = superseded | tombstones if tombstones_go else superseded
+            if gone.bit_count() == header.count:
+                return None
+            data = record_data(batch, header, self._limit)
+            kept = _marked(header, data, gone)
+            tombstones &= ~gone
+        else:
+            data = record_data(batch, header, self._limit)
+            kept, tombstones = self._latest(header, data, tombstones_go)
+            if not kept:
+                return None
         if tombstones and not header.has_delete_horizon:
             return self._rewritten(header, data, kept, self._new_horizon())
         if len(kept) == header.count:
             return batch
         return self._rewritten(header, data, kept, header.base_timestamp if header.has_delete_horizon else None)
 
+    def _latest(self, header: BatchHeader, data: bytes, tombstones_go: bool) -> tuple[list[_Kept], int]:
+        """The records that stay by what the map says of their keys, and how many of them are tombstones."""
+        base_offset, latest, find = header.base_offset, self._offsets.latest_offset, self._offsets.get
+        kept = []
+        tombstones = 0
+        for start, end, timestamp_delta, offset_delta, key, null in skim(data, header.count):
+            offset = base_offset + offset_delta
+            if offset > latest or (key is not None and offset >= find(key) and not (null and tombstones_go)):
+                kept.append((start, end, timestamp_delta))
+                tombstones += null
+        return kept, tombstones
+
     def _new_horizon(self) -> int:
         return self._now_ms + self._delete_retention_ms
 
     def _rewritten(self, header: BatchHeader, data: bytes, kept: list[_Kept], horizon: int | None) -> bytes:
-        base_timestamp = kept[0].timestamp if horizon is None else horizon
-        if base_timestamp == header.base_timestamp and not header.log_append_time:
-            records = b"".join(data[start:end] for start, end, _ in kept)
+        old_base, marked = header.base_timestamp, header.log_append_time
+        newest = max(delta for _, _, delta in kept)
+        base = horizon
+        if base is None:
+            base = header.max_timestamp if marked else old_base + kept[0][2]
+        if base == old_base and not marked:
+            records = b"".join([data[start:end] for start, end, _ in kept])
+        elif marked:
+            records = b"".join([_retimed(data, start, end, header.max_timestamp - base) for start, end, _ in kept])
         else:
-            records = b"".join(_retimed(data, *record, base_timestamp) for record in kept)
+            later = old_base - base
+            records = b"".join([_retimed(data, start, end, delta + later) for start, end, delta in kept])
         codec = header.codec
         if codec is not Compression.NONE:
             records = compress(codec, records)
@@ -149,19 +162,32 @@ class BatchFilter:
         rewritten = header._replace(
             batch_length=HEADER_SIZE - LOG_OVERHEAD + len(records),
             attributes=attributes if horizon is None else attributes | DELETE_HORIZON_FLAG,
-            base_timestamp=base_timestamp,
-            max_timestamp=header.max_timestamp if header.log_append_time else max(record.timestamp for record in kept),
+            base_timestamp=base,
+            max_timestamp=header.max_timestamp if marked else old_base + newest,
             count=len(kept),
         )
         return seal(rewritten, records) + records
 
 
-def _retimed(data: bytes, start: int, end: int, timestamp: int, base_timestamp: int) -> bytes:
-    """The record with its timestamp's distance from another base."""
-    _, at = read_varint(data, start)
-    _, rest = read_varlong(data, at + 1)
-    body = data[at : at + 1] + encode_varint(timestamp - base_timestamp) + data[rest:end]
-    return encode_varint(len(body)) + body
+def _marked(header: BatchHeader, data: bytes, gone: int) -> list[_Kept]:
+    """The records without a bit in `gone`."""
+    flags = f"{gone:0{header.count}b}"[::-1]
+    return [
+        (start, end, timestamp_delta_at(data, body))
+        for flag, (start, body, end) in zip(flags, extents(data, header.count), strict=True)
+        if flag == "0"
+    ]
+
+
+def _retimed(data: bytes, start: int, end: int, delta: int) -> bytes:
+    """The record with another timestamp delta."""
+    body = start + 1 if data[start] < 128 else read_varint(data, start)[1]
+    at = body + 1
+    rest = at + 1 if data[at] < 128 else read_varlong(data, at)[1]
+    encoded = encode_varint(delta)
+    if len(encoded) == rest - at:
+        return data[start:at] + encoded + data[rest:end]
+    return encode_varint(end - rest + len(encoded) + 1) + data[body:at] + encoded + data[rest:end]
 
 
 def _emptied(header: BatchHeader) -> bytes:

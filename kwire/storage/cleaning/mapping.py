@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from kwire.ports.files import FileSystem
 from kwire.protocol.records.header import BatchHeader
-from kwire.protocol.records.record import record_data, scan
+from kwire.protocol.records.record import record_data
+from kwire.protocol.records.skim import skim
 from kwire.storage.cleaning.offset_map import OffsetMap
 from kwire.storage.cleaning.source import Source
 from kwire.storage.cleaning.transactions import CleanedTransactions
@@ -30,7 +31,7 @@ def map_offsets(
         for header, batch in source.batches(files, window):
             if header.control:
                 transactions.is_needless(header, batch)
-            elif not transactions.is_aborted(header) and not _put(header, batch, start_offset, offsets, limit):
+            elif not transactions.is_aborted(header) and not _put(header, batch, offsets, limit):
                 return
             if header.last_offset >= start_offset:
                 offsets.latest_offset = header.last_offset
@@ -38,16 +39,9 @@ def map_offsets(
         offsets.latest_offset = source.end_offset - 1  # the offsets up to the next segment have no records any more
 
 
-def _put(header: BatchHeader, batch: memoryview, start_offset: int, offsets: OffsetMap, limit: int) -> bool:
+def _put(header: BatchHeader, batch: memoryview, offsets: OffsetMap, limit: int) -> bool:
     """Whether all keys of the batch found a place."""
     if not header.count:
         return True
     data = record_data(batch, header, limit)
-    base_offset = header.base_offset
-    for _, offset_delta, key_at, key_length, _, _, _, _, _ in scan(data, header.count):
-        offset = base_offset + offset_delta
-        if key_length >= 0 and offset >= start_offset:
-            if offsets.full:
-                return False
-            offsets.put(data[key_at : key_at + key_length], offset)
-    return True
+    return offsets.put(header, skim(data, header.count))

@@ -10,16 +10,14 @@ import pytest
 import trio
 import trio.lowlevel
 
-from kwire.ports.bundle import Ports
-from kwire.ports.clock import SystemClock, TrioClock
-from kwire.ports.executor import InlineExecutor, ThreadExecutor
-from kwire.ports.files import FileSystem
+from kwire.ports.clock import SystemClock
+from kwire.ports.memory_files import MemoryFileSystem
 from kwire.ports.memory_transport import MemoryNetwork
-from kwire.ports.randomness import SeededRandomness, SystemRandomness
 from kwire.ports.simulated_disk import Effect, Killed, Order, SimulatedDisk, kill_at, once
 from kwire.ports.system import system_ports
 from kwire.remote.directory import FORGOTTEN_MS, UPLOADS, DirectoryObjectStore
 from kwire.remote.errors import AccessDenied, ObjectNotFound, RemoteStorageError, RemoteStorageUnavailable
+from tests.broker.scene import memory_ports
 from tests.remote.conformance import *  # noqa: F403
 from tests.remote.conformance import file_of, keys
 
@@ -87,13 +85,8 @@ async def test_a_place_that_is_none(tmp_path: Path) -> None:
     assert not info.value.retriable
 
 
-def ports(files: FileSystem) -> Ports:
-    transport = MemoryNetwork().transport("one")
-    return Ports(TrioClock(), SeededRandomness(1), InlineExecutor(), transport, files, lambda: "one")
-
-
 def opened(disk: SimulatedDisk) -> DirectoryObjectStore:
-    return DirectoryObjectStore("/data/objects", ports(disk))
+    return DirectoryObjectStore("/data/objects", memory_ports(MemoryNetwork(), MemoryFileSystem())._replace(files=disk))
 
 
 @pytest.mark.parametrize("order", Order)
@@ -175,6 +168,5 @@ async def test_uploads_that_nobody_finishes_go_after_a_day(tmp_path: Path) -> No
         (uploads / name).write_bytes(b"x")
         seconds = (clock.wall_ms() - age_ms) / 1000
         os.utime(uploads / name, (seconds, seconds))
-    real = system_ports(threads=1)._replace(executor=ThreadExecutor(1), randomness=SystemRandomness())
-    await DirectoryObjectStore(str(tmp_path / "objects"), real).put("a", [])
+    await DirectoryObjectStore(str(tmp_path / "objects"), system_ports(threads=1)).put("a", [])
     assert leftovers(tmp_path) == ["young"]

@@ -14,6 +14,7 @@ COMMANDS = {
     "produce": "kwire.cli.produce:produce",
     "consume": "kwire.cli.consume:consume",
     "log": "kwire.cli.log.group:log",
+    "import": "kwire.cli.import_command:import_command",
     "version": "kwire.cli.version:version",
 }
 """Name of a subcommand: module and attribute."""

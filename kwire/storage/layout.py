@@ -45,6 +45,8 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+UNFINISHED_IMPORT = "kwire-import.unfinished"
+"""In a dir that is being filled from another broker's: nobody may serve it."""
 
 KRAFT_SNAPSHOT = ".checkpoint"
 CLUSTER_METADATA_DIR = "__cluster_metadata-0"

@@ -90,6 +90,8 @@ class LogDir:
 
     def read_identity(self) -> dict[str, str]:
         """meta.properties; empty where the dir is new. Raises LogDirError where it is not of version 1."""
+        if self.files.exists(self.file(layout.UNFINISHED_IMPORT)):
+            raise LogDirError(f"{self.path} holds a part of an import that was interrupted: run the kwire import again")
         path = self.file(layout.META_PROPERTIES)
         if not self.files.exists(path):
             return {}

@@ -31,6 +31,7 @@ from kwire.ports.files import File, FileSystem
 from kwire.ports.randomness import Randomness
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.storage.layout import CLUSTER_METADATA_DIR
 
 __all__ = ["EmbeddedStore", "StoreError"]
 
@@ -245,6 +246,8 @@ class _Opened:
 def _open(files: FileSystem, directory: str, new_cluster_id: str) -> _Opened:
     path, mark = f"{directory}/{JOURNAL}", f"{directory}/{CLEAN}"
     if not files.exists(path):
+        if files.exists(f"{directory}/{CLUSTER_METADATA_DIR}"):  # its logs would be set aside, as nobody's
+            raise StoreError(f"{directory} is a data directory of Apache Kafka: kwire import takes it over")
         image = MetadataImage(cluster_id=new_cluster_id)
         line = image_line(image)
         files.write_atomically(path, line)

@@ -65,8 +65,8 @@ def header_fault(header: BatchHeader, next_offset: int, base_offset: int) -> str
         return f"attributes {header.attributes & 0xFFFF:#06x} are not known"
     if header.max_timestamp < -1:
         return f"max timestamp {header.max_timestamp}"
-    if header.producer_id < 0 and (header.transactional or header.base_sequence >= 0):
-        return "a sequence or a transaction without a producer id"
+    if header.producer_id < 0 and header.transactional:
+        return "a transaction without a producer id"
     if header.producer_id >= 0 and header.producer_epoch < 0:
         return f"producer {header.producer_id} with epoch {header.producer_epoch}"
     return None

@@ -1,0 +1,19 @@
+"""Taking over the data directories of an Apache Kafka broker (KRaft), and giving topics back to one.
+
+state         what the records of __cluster_metadata add up to
+controller    reading them: the newest snapshot, and the log after it
+source        the log dirs of the broker: whose, how they were left, which partitions
+metadata      the image for kwire, and what of the cluster has no place in it
+plan          what goes where, decided before anything is touched
+carrying      doing it, so that a half of it never serves
+report        what came over and what did not
+
+taking        from the names of dirs to a plan
+
+plan = plan_import(files, paths, targets, Mode.COPY, skip_incomplete=False)
+carry_out(files, plan, randomness.uuid, advance)
+"""
+
+
+class AdoptionError(Exception):
+    """It can't be done; one line that says why and what to do."""

@@ -120,11 +120,11 @@ class Leadership:
         log = self.log
         if log is None:
             return False
-        end = log.log_end_offset
+        end = log.settled_end_offset
         if self.followers:
             if self.under_min_isr:
                 return False
-            leader_end = end
+            leader_end = log.log_end_offset
             for follower in self.followers.values():
                 if follower.log_end_offset < end and (
                     follower.broker_id in self.maximal_isr or self._about_to_join(follower, leader_end)

@@ -107,6 +107,8 @@ def _lines(data: bytes) -> list[str]:
     entries = [line for line in lines[2:] if line.strip()]
     if len(entries) != _number(lines[1].strip()):
         raise CorruptCheckpoint(f"{len(entries)} entries where {lines[1]} were announced")
+    if not data.endswith(b"\n"):
+        raise CorruptCheckpoint("the last line has no end")
     return entries
 
 

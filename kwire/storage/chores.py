@@ -1,13 +1,13 @@
 """What the storage does beside the requests: fsync after a roll, files that are removed after a delay.
 
-A chore is a function for a worker thread, due at a time. One task (`run`) starts the chores; one that fails with an
-OSError takes its log dir offline, as any failing access does.
+A chore is due at a time; mostly it is a function for a worker thread. One task (`run`) starts the chores; one that
+fails with an OSError takes its log dir offline, as any failing access does.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from heapq import heappop, heappush
 from itertools import count
@@ -29,9 +29,7 @@ class _Chore(NamedTuple):
     due: float
     number: int
     log_dir: LogDir
-    work: Callable[[], None]
-    done: Callable[[], None] | None
-    holding: trio.Lock | None
+    task: Callable[[], Awaitable[None]]
 
 
 class Chores:
@@ -57,8 +55,22 @@ class Chores:
 
         `holding`: a lock that is held meanwhile.
         """
+
+        async def task() -> None:
+            async with holding or nullcontext():
+                await self._executor.run(work)
+            if done is not None:
+                done()
+
+        self._put(delay_ms, log_dir, task)
+
+    def soon(self, log_dir: LogDir, task: Callable[[], Awaitable[None]]) -> None:
+        """`task` will be awaited on the event loop."""
+        self._put(0, log_dir, task)
+
+    def _put(self, delay_ms: int, log_dir: LogDir, task: Callable[[], Awaitable[None]]) -> None:
         due = self._clock.monotonic() + delay_ms / 1000
-        heappush(self._queue, _Chore(due, next(self._numbers), log_dir, work, done, holding))
+        heappush(self._queue, _Chore(due, next(self._numbers), log_dir, task))
         self._changed.set()
 
     async def run(self) -> None:
@@ -93,12 +105,8 @@ class Chores:
         if not chore.log_dir.online:
             return
         try:
-            async with chore.holding or nullcontext():
-                await self._executor.run(chore.work)
+            await chore.task()
         except OSError as error:
             chore.log_dir.fail("background work failed", error)
         except Exception:
             logger.exception("background work in %s failed", chore.log_dir.path)
-        else:
-            if chore.done is not None:
-                chore.done()

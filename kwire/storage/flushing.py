@@ -30,30 +30,36 @@ _FEW = 16
 def flush_up_to(log: Log, offset: int) -> tuple[Callable[[], None], Callable[[], None]]:
     """What brings a log up to `offset` onto the disk: for a worker thread, and for the event loop after that.
 
-    Everything is written here and now, so that of two flushes under way neither writes what is older; what takes long,
-    waiting for the disk, is the worker's. Raises OSError, as the first function does.
+    Not two at once of one log (`GroupCommit` sees to that). What takes long, waiting for the disk, is the worker's.
+    Raises OSError, as the first function does.
     """
-    files = log.services.files
-    if log.epochs.dirty:
-        _write_epochs(log)
+    files, folder = log.services.files, log.dir
+    offset = min(offset, log.log_end_offset)  # it may have been truncated since
     segments = [segment for segment in _unflushed(log) if segment.base_offset < offset]
     for segment in segments:
         segment.persist_indexes()
     opened = [segment.file for segment in segments]
     paths = [path for segment in segments if segment is not log.segments.active for path in segment.index_paths()]
+    epochs = log.epochs.entries() if log.epochs.dirty else None
+    if epochs is not None:
+        log.epochs.were_written()
     names_version = log.names_version
-    folder = log.dir if names_version > log.names_synced else None
-    if folder is not None:
-        paths.append(f"{folder}/{layout.LEADER_EPOCHS}")
+    folders: list[str] = []
+    if names_version > log.names_synced:
+        folders.append(folder)
+    if not log.names_synced:  # the partition's folder may be new itself
+        folders.append(log.log_dir.path)
     version = log.version
 
     def work() -> None:
         for file in opened:
             file.sync()
         _sync_each(files, paths)
-        if folder is not None:
-            with suppress(FileNotFoundError):
-                files.sync_dir(folder)
+        with suppress(FileNotFoundError):  # the partition was deleted meanwhile
+            if epochs is not None:
+                files.write_atomically(f"{folder}/{layout.LEADER_EPOCHS}", checkpoints.encode_epochs(epochs))
+            for path in folders:
+                files.sync_dir(path)
 
     def done() -> None:
         log.last_flush = log.services.clock.monotonic()
@@ -70,7 +76,7 @@ def _unflushed(log: Log) -> list[Segment]:
 
 
 def _write_epochs(log: Log) -> None:
-    """Writes the leader epochs: recovery reads them again only from the recovery point on."""
+    """Writes the leader epochs without waiting for the disk: who closes the log does that for all files together."""
     files = log.services.files
     path = f"{log.dir}/{layout.LEADER_EPOCHS}"
     data = checkpoints.encode_epochs(log.epochs.entries())
@@ -79,7 +85,6 @@ def _write_epochs(log: Log) -> None:
     else:  # a crash that leaves half of it takes nothing away: as long as it says nothing, nothing was flushed
         files.write(path, data)
     log.epochs.were_written()
-    log.names_version += 1
 
 
 def _sync_each(files: FileSystem, paths: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ from kwire.protocol.records.control import read_end_txn_marker
 from kwire.protocol.records.header import LOG_OVERHEAD, NO_TIMESTAMP, iter_batches
 from kwire.storage import flushing, reading, retention, rolling, timestamps, truncating
 from kwire.storage.checkpoints import TopicPartition
+from kwire.storage.group_commit import GroupCommit
 from kwire.storage.log_dir import LogDir
 from kwire.storage.producer_entry import BatchMetadata
 from kwire.storage.producer_state import ProducerUpdate
@@ -63,6 +64,7 @@ class Log:
     """
 
     __slots__ = (
+        "_commits",
         "_high_watermark",
         "changed",
         "config",
@@ -117,6 +119,7 @@ class Log:
         """Whether there is something to complete or to sync when the log is closed."""
         self.deleted = False
         """Whether the partition was deleted."""
+        self._commits: GroupCommit | None = None
         self.names_version = 1
         """Counts the files that were made or replaced in the folder."""
         self.names_synced = 0
@@ -244,7 +247,7 @@ class Log:
             offset += batch.header.last_offset_delta + 1
         info = self._append(placed, batches.log_append_time, origin, transaction_version, verification)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
-            await self.flush()
+            await self.flush(first_offset=None if info.duplicate else info.first_offset)
         return info
 
     async def _validate(self, records: Buffer, origin: Origin) -> ValidatedBatches:
@@ -284,7 +287,7 @@ class Log:
             newest = max(newest, self._append(group, -1, Origin.REPLICATION).max_timestamp)
             del batches[: len(group)]
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
-            await self.flush()
+            await self.flush(first_offset=first_offset)
         return AppendInfo(first_offset, self.log_end_offset - 1, newest, -1, self.log_start_offset)
 
     def _append(
@@ -365,18 +368,25 @@ class Log:
 
     # Flushing
 
-    async def flush(self) -> None:
-        """Brings everything appended so far onto the disk."""
+    async def flush(self, offset: int | None = None, *, first_offset: int | None = None) -> None:
+        """Brings everything appended so far, or what is before `offset`, onto the disk.
+
+        `first_offset`: where the append begins that waits for this, and that nobody is to see before. Flushes that are
+        asked for while one is under way are one (see `kwire.storage.group_commit`).
+        """
         self.check_usable()
-        folder = None
-        while folder != self.dir and not self.deleted:  # again where it moved meanwhile: other files are to be synced
-            folder = self.dir
-            try:
-                work, done = flushing.flush_up_to(self, self.log_end_offset)
-                await self.services.executor.run(work)
-            except OSError as error:
-                raise self.failed("flush", error) from error
-            done()
+        if self._commits is None:
+            self._commits = GroupCommit(self)
+        try:
+            await self._commits.flush(self.log_end_offset if offset is None else offset, first_offset)
+        except OSError as error:
+            raise self.failed("flush", error) from error
+
+    @property
+    def settled_end_offset(self) -> int:
+        """The end (exclusive) of what waits for no flush that its append asked for: more is not to be seen yet."""
+        waiting = None if self._commits is None else self._commits.first_waiting
+        return self.log_end_offset if waiting is None else min(waiting, self.log_end_offset)
 
     async def close(self) -> None:
         """Brings everything onto the disk, with a snapshot of the producers, and lets go of the files."""

@@ -7,6 +7,7 @@ partitions answer KAFKA_STORAGE_ERROR; those of the other dirs go on.
 from __future__ import annotations
 
 import logging
+import posixpath
 from collections.abc import Callable, Collection, Mapping
 
 import trio
@@ -75,13 +76,24 @@ class LogDir:
     def lock(self) -> None:
         """Creates the dir if missing and takes its lock. Raises LogDirError where another broker has it."""
         try:
-            self.files.make_dirs(self.path)
+            self._make()
             self._lock = self.files.lock(self.file(layout.LOCK))
         except BlockingIOError as error:
             raise LogDirError(
                 f"log dir {self.path} is in use by another broker (it holds {layout.LOCK}): "
                 f"stop that one or give this one a dir of its own (log.dirs)"
             ) from error
+
+    def _make(self) -> None:
+        """Creates the dir if missing, so that a power cut does not take it, and all that is in it, away again."""
+        made = []
+        path = self.path
+        while path and not self.files.exists(path):
+            made.append(path)
+            path = posixpath.dirname(path)
+        self.files.make_dirs(self.path)
+        for folder in made:
+            self.files.sync_dir(posixpath.dirname(folder) or ".")
 
     def unlock(self) -> None:
         if self._lock is not None:

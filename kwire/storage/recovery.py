@@ -21,7 +21,7 @@ from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import NO_LEADER_EPOCH, BatchHeader
 from kwire.storage import checkpoints, layout
-from kwire.storage.batch_walk import verified
+from kwire.storage.batch_walk import SCAN_WINDOW, headers, verified
 from kwire.storage.checkpoints import CorruptCheckpoint, TopicPartition
 from kwire.storage.leader_epochs import LeaderEpochCache
 from kwire.storage.offset_index import MAX_RELATIVE_OFFSET
@@ -107,6 +107,8 @@ class _Loader:
         task = self._task
         self._epochs = self._load_epochs()
         self._find_segments()
+        if len(self._segments) and not self._epochs.entries():
+            self._rebuild_epochs()
         self._producers.remove_stray_snapshots([segment.base_offset for segment in self._segments])
         end_offset = self._check() if task.clean else self._recover_from(task.recovery_point)
         if end_offset < task.log_start_offset:
@@ -150,6 +152,20 @@ class _Loader:
             except (CorruptCheckpoint, ValueError) as error:
                 logger.warning("ignoring %s in %s: %s", layout.LEADER_EPOCHS, self._task.dir, error)
         return LeaderEpochCache()
+
+    def _rebuild_epochs(self) -> None:
+        """Where nothing tells of the leader epochs, the headers of the batches that recovery does not read do."""
+        recovered = [] if self._task.clean else self._segments.from_offset(self._task.recovery_point)[:1]
+        end = recovered[0].base_offset if recovered else self._segments.active.base_offset + 1
+        for segment in self._segments:
+            if segment.base_offset < end:
+                for _, header in headers(segment.file, 0, segment.size, SCAN_WINDOW):
+                    self._take_epoch(header)
+
+    def _take_epoch(self, header: BatchHeader) -> None:
+        latest = self._epochs.latest_epoch
+        if header.leader_epoch > (NO_LEADER_EPOCH if latest is None else latest):
+            self._epochs.assign(header.leader_epoch, header.base_offset)
 
     def _load_topic_id(self) -> bytes | None:
         if layout.PARTITION_METADATA in self._names:
@@ -263,9 +279,7 @@ class _Loader:
             if header.base_offset < next_offset or header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
                 break
             indexes.add_header(position, header, interval)
-            latest = self._epochs.latest_epoch
-            if header.leader_epoch > (NO_LEADER_EPOCH if latest is None else latest):
-                self._epochs.assign(header.leader_epoch, header.base_offset)
+            self._take_epoch(header)
             if header.producer_id >= 0:
                 self._take_up(segment, header, batch)
             valid = position + header.size

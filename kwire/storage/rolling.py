@@ -4,9 +4,11 @@ A compacted log also when its oldest record may not wait longer for a cleaning (
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
-from kwire.storage import flushing
+from kwire.protocol.errors import KafkaError
 from kwire.storage.segment import Segment
 
 if TYPE_CHECKING:
@@ -40,9 +42,13 @@ def roll(log: Log, base_offset: int) -> Segment:
     log.producer_state.take_snapshot()
     # Its indexes are not on disk before that flush is done, and only a segment that is recovered gets new ones.
     log.recovery_point = min(log.recovery_point, base_offset - 1)
-    work, done = flushing.flush_up_to(log, base_offset)
-    log.services.chores.later(0, log.log_dir, work, done)
+    log.services.chores.soon(log.log_dir, partial(_flush_sealed, log, base_offset))
     return segment
+
+
+async def _flush_sealed(log: Log, end_offset: int) -> None:
+    with suppress(KafkaError):  # its log dir tells of it
+        await log.flush(end_offset)
 
 
 def new_segment(log: Log, base_offset: int) -> Segment:

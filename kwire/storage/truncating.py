@@ -94,6 +94,7 @@ def remove_files(log: Log, segments: Iterable[Segment], *, snapshot_stays: int |
     """
     files = log.services.files
     renamed = []
+    log.names_version += 1
     for segment in segments:
         segment.forget_open()
         segment.version += 1

@@ -290,7 +290,7 @@ async def test_an_append_whose_caller_is_cancelled_is_there_for_all_others(clust
     waiter = Wakeup()
     partition.watch(waiter)
 
-    async def flush(log) -> None:
+    async def flush(log, **options) -> None:
         await trio.sleep_forever()
 
     monkeypatch.setattr(Log, "flush", flush)

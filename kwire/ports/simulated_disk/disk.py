@@ -96,7 +96,8 @@ class SimulatedDisk:
         self._locked: set[str] = set()
         self._journal_end = 0
         """Up to which moment the journal is on the disk."""
-        self._dead = False
+        self.ended = False
+        """Whether the process was killed, and no other has begun."""
 
     # Lives
 
@@ -104,7 +105,7 @@ class SimulatedDisk:
         """Another process begins: the page cache is as the last one left it, however it ended; its locks are free."""
         self.fault = None
         self.calls = 0
-        self._dead = False
+        self.ended = False
         self._locked = set()
 
     def cut_power(self) -> None:
@@ -124,7 +125,7 @@ class SimulatedDisk:
 
     def begin(self, operation: str, path: str, size: int = 0) -> Effect | None:
         """A call begins; returns what becomes of it if that is not what was asked. Raises Killed after the end."""
-        if self._dead:
+        if self.ended:
             raise Killed(f"{operation} of {path} after the end")
         effect = self.fault(Call(self.calls, operation, path, size)) if self.fault else None
         if operation in CHANGES:
@@ -139,7 +140,7 @@ class SimulatedDisk:
         if effect is None:
             return
         if effect.killed:
-            self._dead = True
+            self.ended = True
             raise Killed(path)
         if effect.error is not None:
             raise OSError(effect.error, os.strerror(effect.error), path)

@@ -1,0 +1,172 @@
+"""Who asks for a flush while one is under way shares the next: few fsyncs, and no acknowledgement before its own."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from kwire.ports.simulated_disk import Effect, SimulatedDisk, once
+from kwire.protocol.errors import ErrorCode, KafkaError
+
+from .support import ManualClock, Place, append, idempotent, read_all
+
+
+class HeldExecutor:
+    """Worker threads of which each call waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.waiting: list[trio.Event] = []
+        self.held = False
+
+    async def run(self, function, *arguments):
+        if self.held:
+            gate = trio.Event()
+            self.waiting.append(gate)
+            await gate.wait()
+        return function(*arguments)
+
+    async def let_go(self) -> None:
+        """Lets the oldest call run, and what follows from it happen."""
+        self.waiting.pop(0).set()
+        await wait_all_tasks_blocked()
+
+
+@pytest.fixture
+def disk():
+    return SimulatedDisk(ManualClock())
+
+
+@pytest.fixture
+def place(disk):
+    place = Place(disk, flush_messages=1)
+    place.executor = HeldExecutor()
+    return place
+
+
+async def opened(place):
+    """The log, with one record that is flushed; from now on worker threads wait."""
+    log = place.open()
+    await append(log, "first")
+    log.advance_high_watermark(log.settled_end_offset)
+    place.executor.held = True
+    return log
+
+
+async def test_a_thousand_producers_share_a_few_fsyncs(place, disk, nursery):
+    log = await opened(place)
+    before = disk.syncs
+    for number in range(1000):
+        nursery.start_soon(append, log, f"{number}")
+    await wait_all_tasks_blocked()
+    while place.executor.waiting:
+        await place.executor.let_go()
+    assert log.recovery_point == log.log_end_offset == 1001
+    assert disk.syncs - before <= 4
+    disk.cut_power()
+    assert len(read_all(place.open(clean=False))) == 1001
+
+
+async def test_who_comes_amid_a_flush_waits_for_the_next(place, disk, nursery):
+    log = await opened(place)
+    acknowledged = []
+
+    async def produce(value):
+        acknowledged.append(await append(log, value))
+
+    nursery.start_soon(produce, "a")
+    await wait_all_tasks_blocked()
+    nursery.start_soon(produce, "b")
+    nursery.start_soon(produce, "c")
+    await wait_all_tasks_blocked()
+    assert (acknowledged, log.log_end_offset, log.settled_end_offset) == ([], 4, 1)
+    await place.executor.let_go()
+    assert (acknowledged, log.settled_end_offset, len(place.executor.waiting)) == ([1], 2, 1)
+    await place.executor.let_go()
+    assert (sorted(acknowledged), log.settled_end_offset, place.executor.waiting) == ([1, 2, 3], 4, [])
+
+
+async def test_nothing_is_acknowledged_before_it_is_on_the_disk(place, disk, nursery):
+    log = await opened(place)
+    acknowledged = [0]
+
+    async def produce(value):
+        acknowledged.append(await append(log, value))
+
+    for number in range(5):
+        nursery.start_soon(produce, f"{number}")
+    await wait_all_tasks_blocked()
+    for number in range(5, 9):
+        nursery.start_soon(produce, f"{number}")
+    await wait_all_tasks_blocked()
+    await place.executor.let_go()
+    assert 1 < len(acknowledged) < 10
+    disk.cut_power()
+    there = [offset for offset, _ in read_all(place.open(clean=False))]
+    assert set(acknowledged) <= set(there)
+    for gate in place.executor.waiting:
+        gate.set()
+
+
+async def test_a_retry_of_what_is_not_flushed_yet_waits_too(place, nursery):
+    log = await opened(place)
+    told = []
+
+    async def produce():
+        info = await log.append_as_leader(idempotent(["a"], 0), 0)
+        told.append((info.first_offset, info.duplicate))
+
+    nursery.start_soon(produce)
+    await wait_all_tasks_blocked()
+    nursery.start_soon(produce)
+    await wait_all_tasks_blocked()
+    assert told == []
+    while place.executor.waiting:
+        await place.executor.let_go()
+    assert told == [(1, False), (1, True)]
+
+
+async def test_a_failed_fsync_is_acknowledged_to_nobody_and_never_repeated(place, disk, nursery):
+    """What is written after a failed fsync may be taken for written by the next one, though the disk has lost it."""
+    log = await opened(place)
+    refused = []
+
+    async def produce(value):
+        with pytest.raises(KafkaError) as caught:
+            await append(log, value)
+        refused.append(caught.value.code)
+
+    nursery.start_soon(produce, "a")
+    await wait_all_tasks_blocked()
+    nursery.start_soon(produce, "b")
+    await wait_all_tasks_blocked()
+    disk.fault = once("sync", Effect(errno.EIO))
+    before = disk.syncs
+    await place.executor.let_go()
+    while place.executor.waiting:
+        await place.executor.let_go()
+    assert refused == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
+    assert disk.syncs == before + 1
+    assert not log.log_dir.online
+    await produce("c")
+
+
+async def test_who_is_cancelled_does_not_keep_the_others_from_their_flush(place, nursery):
+    log = await opened(place)
+    scope = trio.CancelScope()
+
+    async def given_up():
+        with scope:
+            await append(log, "a")
+
+    nursery.start_soon(given_up)
+    await wait_all_tasks_blocked()
+    nursery.start_soon(append, log, "b")
+    await wait_all_tasks_blocked()
+    scope.cancel()
+    await wait_all_tasks_blocked()
+    while place.executor.waiting:
+        await place.executor.let_go()
+    assert log.recovery_point == log.settled_end_offset == 3

@@ -85,7 +85,7 @@ class GroupCommit:
             if self._failure is not None:
                 raise self._failure
             folder = None
-            while folder != self._log.dir and not self._log.deleted:  # again where it moved: other files are to be synced
+            while folder != self._log.dir and not self._log.deleted:  # again where it moved: its files are others now
                 folder = self._log.dir
                 work, done = flushing.flush_up_to(self._log, turn.offset)
                 await self._log.services.executor.run(work)

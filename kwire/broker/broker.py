@@ -19,6 +19,7 @@ from kwire.broker.context import ANONYMOUS, Session
 from kwire.broker.coordinators import Coordinators
 from kwire.broker.fetch_sessions import FetchSessions
 from kwire.broker.limited_log import LimitedLog
+from kwire.broker.log_dirs import LogDirs
 from kwire.broker.metadata_partitions import MetadataPartitions
 from kwire.broker.registry import Registry
 from kwire.broker.request_memory import RequestMemory
@@ -86,7 +87,7 @@ class Broker:
     async def run(self, *, task_status: trio.TaskStatus[tuple[Endpoint, ...]] = trio.TASK_STATUS_IGNORED) -> None:
         """Starts, reports where each listener is bound, serves until `stop`, and closes what it opened.
 
-        Raises StartError or ConfigError where it can't start.
+        Raises StartError or ConfigError where it can't start, LogDirsFailed when its last log dir fails.
         """
         try:
             await self._run(task_status)
@@ -152,15 +153,18 @@ class Broker:
         listeners = await self._listen(specs)
         try:
             try:
-                await logs.load(store.image.cluster_id, self.id, self._topic_config)
+                await logs.load(store.image.cluster_id, self.id, self._topic_config, self._topic_id)
             except LogDirError as error:
                 raise StartError(str(error)) from None
             await self._register(specs, listeners)
             await replicas.start(store.image)
             self.coordinators = Coordinators(self)
             store.subscribe(self._on_metadata)
+            log_dirs = LogDirs(self)
+            await log_dirs.settle()
             async with trio.open_nursery() as nursery:
                 self.producer_ids = ProducerIds(self.controller.reserve_producer_ids, nursery.start_soon)
+                nursery.start_soon(log_dirs.run)
                 nursery.start_soon(logs.run)
                 nursery.start_soon(replicas.run)
                 nursery.start_soon(self.coordinators.run)
@@ -247,6 +251,10 @@ class Broker:
 
     def _topic_config(self, topic: str) -> LogConfig:
         return LogConfig.of(self.config, self.store.image.config("topic", topic))
+
+    def _topic_id(self, topic: str) -> bytes | None:
+        image = self.store.image.topic(topic)
+        return None if image is None else image.id
 
     def _check_topic_configs(self, configs: Mapping[str, str]) -> None:
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
-from kwire.broker.topic_state import Brokers, is_reachable, leader_error, offline_replicas
+from kwire.broker.topic_state import Brokers, in_sync_replicas, is_reachable, leader_error, offline_replicas
 from kwire.metadata.image import MetadataImage, PartitionImage, TopicImage
 from kwire.protocol.codec.lasting import LastingItems
 from kwire.protocol.errors import ErrorCode
@@ -72,7 +72,7 @@ def _partition(
     brokers: Brokers, index: int, partition: PartitionImage, listener: str, version: int
 ) -> MetadataResponsePartition:
     error = leader_error(brokers, partition, listener)
-    replicas, in_sync = list(partition.replicas), list(partition.isr)
+    replicas, in_sync = list(partition.replicas), in_sync_replicas(partition)
     if version == 0:
         # The oldest clients take every replica named for one that they can reach.
         replicas = [replica for replica in replicas if is_reachable(brokers, replica, listener)]

@@ -14,6 +14,7 @@ import trio
 
 from kwire.broker import logs
 from kwire.broker.broker import Broker, StartError
+from kwire.broker.log_dirs import LogDirsFailed
 from kwire.config.broker import BrokerConfig, ConfigError
 from kwire.ports.bundle import Ports
 from kwire.ports.system import system_ports
@@ -27,7 +28,8 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(config: BrokerConfig, log_level: str = "warning") -> int:
-    """Serves until SIGTERM or SIGINT; returns the process's exit code: 0, or 1 where the broker could not start."""
+    """Serves until SIGTERM or SIGINT; returns the process's exit code: 0, or 1 where the broker could not start, or
+    lost its last log dir."""
     logs.configure(log_level)
     for warning in config.warnings:
         logger.warning("%s", warning)
@@ -40,7 +42,7 @@ def run(config: BrokerConfig, log_level: str = "warning") -> int:
     failures: list[BaseException] = []
     try:
         trio.run(_serve, config, _ports(config), noted)
-    except* (StartError, ConfigError) as group:
+    except* (StartError, ConfigError, LogDirsFailed) as group:
         failures += _leaves(group)
     for failure in failures:
         print(f"kwire: {failure}", file=sys.stderr)

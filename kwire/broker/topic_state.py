@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kwire.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage
+from kwire.metadata.image import NO_LEADER, BrokerImage, Endpoint, MetadataImage, PartitionImage
 from kwire.metadata.names import check_name
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -30,8 +30,19 @@ def is_reachable(brokers: Brokers, broker_id: int, listener: str) -> bool:
 
 
 def offline_replicas(brokers: Brokers, partition: PartitionImage, listener: str) -> list[int]:
-    """The replicas whose broker cannot be reached by a listener of that name."""
-    return [replica for replica in partition.replicas if not is_reachable(brokers, replica, listener)]
+    """The replicas whose broker cannot be reached by a listener of that name, or whose log dir has failed there.
+
+    Where nobody leads, that is so of the last who were in sync.
+    """
+    lost = partition.isr if partition.leader == NO_LEADER else ()
+    return [
+        replica for replica in partition.replicas if replica in lost or not is_reachable(brokers, replica, listener)
+    ]
+
+
+def in_sync_replicas(partition: PartitionImage) -> list[int]:
+    """Nobody, where nobody leads: whose turn is next is not for clients."""
+    return [] if partition.leader == NO_LEADER else list(partition.isr)
 
 
 def leader_error(brokers: Brokers, partition: PartitionImage, listener: str) -> ErrorCode:

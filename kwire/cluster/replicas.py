@@ -12,7 +12,7 @@ these at the partitions whose image is; so one change among 10,000 partitions co
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import trio
@@ -64,6 +64,8 @@ class ReplicaManager:
         self.max_lag_ms: int = config["replica.lag.time.max.ms"]
         self.partitions: dict[tuple[str, int], Partition] = {}
         """By topic name and partition number; not to be changed by others."""
+        self.on_dir_failed: Callable[[], None] | None = None
+        """Called on the event loop when a log dir has failed, and the partitions know it."""
         self._config = config
         self._store = store
         self._image = MetadataImage()
@@ -283,6 +285,8 @@ class ReplicaManager:
                 self._fetchers.leave(partition)
                 partition.lose_log()
                 self._leaderships.look(partition)
+        if self.on_dir_failed is not None:
+            self.on_dir_failed()
 
     def endpoint(self, broker_id: int) -> Endpoint | None:
         """Where other brokers reach that one; None while it is not known or fenced."""

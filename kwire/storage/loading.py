@@ -10,6 +10,7 @@ import trio
 
 from kwire.config.topic import LogConfig
 from kwire.storage import recovery
+from kwire.storage.leftovers import forget_gone, set_aside_doubles
 from kwire.storage.log import Log
 from kwire.storage.log_dir import LogDir, LogDirError
 from kwire.storage.recovery import LoadedLog, LogTask
@@ -30,12 +31,18 @@ is quick it would not help: the threads would only take turns at the interpreter
 
 
 class Loading:
-    """One start. `topic_config` gives the configuration of a topic by name."""
+    """One start. `topic_config` and `topic_id` give the configuration and the id of a topic by name."""
 
-    def __init__(self, manager: LogManager, topic_config: Callable[[str], LogConfig]) -> None:
+    def __init__(
+        self,
+        manager: LogManager,
+        topic_config: Callable[[str], LogConfig],
+        topic_id: Callable[[str], bytes | None],
+    ) -> None:
         self._manager = manager
         self._services = manager.services
         self._topic_config = topic_config
+        self._topic_id = topic_id
 
     async def run(self, cluster_id: str, node_id: int) -> None:
         """See `LogManager.load`. A dir that can't be read goes offline."""
@@ -48,6 +55,8 @@ class Loading:
                 log_dir.fail("start failed", error)
                 continue
             surveys.append((log_dir, found))
+        if len(surveys) > 1:
+            await set_aside_doubles(manager, surveys, self._topic_id)
         if any(found.futures for _, found in surveys):
             from kwire.storage.moving.resuming import promote_lonely
 
@@ -61,6 +70,7 @@ class Loading:
             from kwire.storage.moving.resuming import resume
 
             await resume(manager, surveys)
+        await forget_gone(manager, surveys)
 
     async def _load_logs(self, log_dir: LogDir, found: Survey) -> None:
         services, manager = self._services, self._manager

@@ -6,6 +6,7 @@ partitions answer KAFKA_STORAGE_ERROR; those of the other dirs go on.
 
 from __future__ import annotations
 
+import errno
 import logging
 import posixpath
 from collections.abc import Callable, Collection, Mapping
@@ -22,6 +23,16 @@ logger = logging.getLogger(__name__)
 
 _META_VERSION = "1"
 
+_REPAIR = "repair it, or take it out of log.dirs, and restart the broker"
+_ADVICE: dict[int | None, str] = {
+    errno.ENOSPC: "make room on its volume, and restart the broker",
+    errno.EDQUOT: "raise the quota on its volume, and restart the broker",
+    errno.EROFS: "see why its volume is read-only, mount it for writing, and restart the broker",
+    errno.EACCES: "let the broker read and write it, and restart the broker",
+    errno.EMFILE: "raise the limit of open files (ulimit -n), and restart the broker",
+}
+"""What an administrator can do about it."""
+
 
 class LogDirError(Exception):
     """A log dir that this broker must not or cannot use; the message says what to do."""
@@ -36,7 +47,8 @@ class LogDir:
         self.id: bytes = uuids.ZERO
         """The directory id of meta.properties, once `prepare` has run."""
         self.offline_reason: str | None = None
-        self.on_offline: Callable[[LogDir], None] | None = None
+        self.on_offline: Callable[[LogDir, str], None] | None = None
+        """Called with why, and is to tell of it."""
         self.writing = trio.Lock()
         """Held from deciding what a checkpoint is to say until it says so: two writers would take each other's file
         away, and the one with the older content might be the last."""
@@ -57,10 +69,12 @@ class LogDir:
         """Takes the dir offline; returns the error to raise."""
         message = f"{what} in log dir {self.path}: {error}"
         if self.offline_reason is None:
-            self.offline_reason = message
-            logger.error("log dir %s is offline until the broker restarts: %s: %s", self.path, what, error)
+            number = error.errno if isinstance(error, OSError) else None
+            self.offline_reason = f"{message}; {_ADVICE.get(number, _REPAIR)}"
             if self.on_offline is not None:
-                self.on_offline(self)
+                self.on_offline(self, f"{what}: {error}; {_ADVICE.get(number, _REPAIR)}")
+            else:
+                logger.error("log dir %s is offline until the broker restarts: %s: %s", self.path, what, error)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
 
     def check_online(self) -> None:

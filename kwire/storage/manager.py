@@ -146,13 +146,19 @@ class LogManager:
         for log_dir in self.dirs:
             log_dir.unlock()
 
-    async def load(self, cluster_id: str, node_id: int, topic_config: Callable[[str], LogConfig]) -> None:
-        """Loads all logs; `topic_config` gives the configuration of a topic by name.
+    async def load(
+        self,
+        cluster_id: str,
+        node_id: int,
+        topic_config: Callable[[str], LogConfig],
+        topic_id: Callable[[str], bytes | None] = lambda name: None,
+    ) -> None:
+        """Loads all logs; `topic_config` and `topic_id` give the configuration and the id of a topic by name.
 
         Raises LogDirError where a dir belongs to another broker or cluster, where a partition is in two dirs, or where
         no dir can be used.
         """
-        await Loading(self, topic_config).run(cluster_id, node_id)
+        await Loading(self, topic_config, topic_id).run(cluster_id, node_id)
         self._demand_a_dir()
 
     def _demand_a_dir(self) -> None:
@@ -254,9 +260,17 @@ class LogManager:
         with suppress(KafkaError):
             await self.guarded(log_dir, function, *arguments)
 
-    def _dir_failed(self, log_dir: LogDir) -> None:
+    def _dir_failed(self, log_dir: LogDir, why: str) -> None:
         self.moves.dir_failed(log_dir)
         gone = self.logs_in(log_dir)
+        logger.error(
+            "log dir %s is offline until the broker restarts (%d partitions in it; %d of %d log dirs are left): %s",
+            log_dir.path,
+            len(gone),
+            len(self.online_dirs),
+            len(self.dirs),
+            why,
+        )
         for log in gone:
             del self.logs[log.key]
             log.forget_files()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.broker.topic_state import Brokers, leader_error, missing_topic_error, offline_replicas
+from kwire.broker.topic_state import Brokers, in_sync_replicas, leader_error, missing_topic_error, offline_replicas
 from kwire.metadata.image import MetadataImage, PartitionImage, TopicImage
 from kwire.metadata.names import INTERNAL_TOPICS
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -96,7 +96,7 @@ def _partition(
         leader_id=partition.leader if error is ErrorCode.NONE else -1,
         leader_epoch=partition.leader_epoch,
         replica_nodes=list(partition.replicas),
-        isr_nodes=list(partition.isr),
+        isr_nodes=in_sync_replicas(partition),
         eligible_leader_replicas=[],
         last_known_elr=[],
         offline_replicas=offline_replicas(brokers, partition, listener),

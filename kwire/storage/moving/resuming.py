@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from kwire.ports.files import FileSystem
-from kwire.protocol import uuids
 from kwire.protocol.errors import KafkaError
-from kwire.storage import checkpoints, layout
-from kwire.storage.checkpoints import CorruptCheckpoint
+from kwire.storage import layout
+from kwire.storage.leftovers import topic_id_of
 from kwire.storage.log_dir import LogDir
 from kwire.storage.moving.future import FutureLog
 from kwire.storage.survey import Survey
@@ -56,16 +54,8 @@ async def resume(manager: LogManager, surveys: Sequence[tuple[LogDir, Survey]]) 
                 continue
             wanted = log is not None and log.log_dir is not log_dir and key not in manager.moves.futures
             with suppress(KafkaError):
-                topic_id = await manager.guarded(log_dir, _topic_id, manager.services.files, folder)
+                topic_id = await manager.guarded(log_dir, topic_id_of, manager.services.files, folder)
                 if log is not None and wanted and topic_id in (None, log.topic_id):
                     manager.moves.take_up(FutureLog(log, log_dir, folder))
                 else:
                     manager.remove_later(log_dir, folder, 0)
-
-
-def _topic_id(files: FileSystem, folder: str) -> bytes | None:
-    path = f"{folder}/{layout.PARTITION_METADATA}"
-    if files.exists(path):
-        with suppress(CorruptCheckpoint, ValueError):
-            return uuids.from_text(checkpoints.decode_partition_metadata(files.read(path)))
-    return None

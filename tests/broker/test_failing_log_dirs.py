@@ -1,0 +1,182 @@
+"""A log dir fails: what clients are told of its partitions, and how the others go on."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+import trio
+
+from kwire.broker.log_dirs import LogDirsFailed
+from kwire.protocol.errors import ErrorCode
+from kwire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kwire.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kwire.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kwire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponsePartition
+from kwire.storage import layout
+from tests.broker.scene import Scene, running
+from tests.storage.house import broken
+from tests.storage.support import read_all
+
+DIRS = {"log.dirs": "/one,/two"}
+
+
+async def partition(scene: Scene, topic: str) -> MetadataResponsePartition:
+    response = await scene.call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]))
+    return response.topics[0].partitions[0]
+
+
+async def listed(scene: Scene, topic: str) -> tuple[int, int]:
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        topics=[ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])],
+    )
+    found = (await scene.call(request)).topics[0].partitions[0]
+    return found.error_code, found.offset
+
+
+async def fetched(scene: Scene, topic: str) -> int:
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        topics=[FetchTopic(topic=topic, partitions=[FetchPartition(partition=0, partition_max_bytes=1000)])],
+    )
+    return (await scene.call(request, 12)).responses[0].partitions[0].error_code
+
+
+async def two_topics(scene: Scene) -> None:
+    """ "one" in the dir of that name, "two" likewise."""
+    for topic in ("one", "two"):
+        await scene.create(topic)
+        await scene.produce(topic, b"before")
+        assert scene.log(topic).log_dir.path == f"/{topic}"
+
+
+@pytest.mark.parametrize(("failing", "other"), [("two", "one"), ("one", "two")])
+async def test_its_partitions_answer_a_storage_error_and_the_others_serve_on(
+    failing: str, other: str, autojump_clock, caplog
+) -> None:
+    async with running(DIRS) as scene:
+        await two_topics(scene)
+        scene.files.fault = broken(f"/{failing}/{failing}-0")
+        storage = ErrorCode.KAFKA_STORAGE_ERROR
+        assert (await scene.produce(failing, b"lost")).error_code == storage
+        (line,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+        assert line.startswith(f"log dir /{failing} is offline until the broker restarts (1 partitions in it; 1 of 2 ")
+        assert "append of" in line
+        assert "Input/output error" in line
+        assert "restart the broker" in line
+        await trio.sleep(1)
+        found = await partition(scene, failing)
+        assert (found.error_code, found.leader_id, found.leader_epoch) == (ErrorCode.LEADER_NOT_AVAILABLE, -1, 1)
+        assert (found.replica_nodes, found.isr_nodes, found.offline_replicas) == ([1], [], [1])
+        assert (await scene.produce(failing, b"lost")).error_code == storage
+        assert await fetched(scene, failing) == storage
+        assert (await listed(scene, failing))[0] == storage
+        served = await partition(scene, other)
+        assert (served.error_code, served.leader_id, served.offline_replicas) == (0, 1, [])
+        assert (await scene.produce(other, b"after")).error_code == 0
+        assert await listed(scene, other) == (0, 2)
+        await scene.create("new", 2)
+        assert {scene.log("new", index).log_dir.path for index in (0, 1)} == {f"/{other}"}
+        response = await scene.call(DescribeLogDirsRequest(topics=None))
+        assert {each.log_dir: each.error_code for each in response.results} == {f"/{failing}": storage, f"/{other}": 0}
+        files = scene.files
+    files.fault = None
+    async with running(DIRS, files=files) as scene:
+        found = await partition(scene, failing)
+        assert (found.error_code, found.leader_id, found.leader_epoch) == (0, 1, 2)
+        assert (found.isr_nodes, found.offline_replicas) == ([1], [])
+        assert read_all(scene.log(failing)) == [(0, "before")]
+        assert (await scene.produce(failing, b"again")).error_code == 0
+
+
+async def test_the_dir_of_the_metadata(autojump_clock, caplog) -> None:
+    """What is in the other dirs is served, and nothing about the cluster can be changed until the restart."""
+    async with running(DIRS) as scene:
+        files = scene.files
+        await two_topics(scene)
+        files.fault = broken("/one")
+        assert (await scene.produce("one", b"lost")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        await trio.sleep(1)
+        assert (await scene.produce("two", b"after")).error_code == 0
+        assert (await scene.produce("one", b"lost")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        request = CreateTopicsRequest(
+            topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1)], timeout_ms=1000
+        )
+        assert (await scene.call(request)).topics[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    files.fault = None
+    async with running(DIRS, files=files) as scene:
+        assert read_all(scene.log("one")) == [(0, "before")]
+        assert read_all(scene.log("two")) == [(0, "before"), (1, "after")]
+
+
+async def test_at_a_start_with_one_dir_broken(autojump_clock, caplog) -> None:
+    async with running(DIRS) as scene:
+        files = scene.files
+        await two_topics(scene)
+    files.fault = broken("/two")
+    async with running(DIRS, files=files) as scene:
+        assert (await partition(scene, "two")).error_code == ErrorCode.LEADER_NOT_AVAILABLE
+        assert (await scene.produce("two", b"lost")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert (await scene.produce("one", b"after")).error_code == 0
+    files.fault = None
+    async with running(DIRS, files=files) as scene:
+        assert (await partition(scene, "two")).error_code == 0
+        assert read_all(scene.log("two")) == [(0, "before")]
+
+
+async def test_with_the_last_dir_the_broker_ends(autojump_clock) -> None:
+    async def until_all_failed() -> None:
+        async with running(DIRS) as scene:
+            await two_topics(scene)
+            scene.files.fault = broken("/two/two-0")
+            await scene.produce("two", b"lost")
+            scene.files.fault = lambda operation, path, size: _full(path) if operation == "write" else None
+            await scene.produce("one", b"lost")
+            await trio.sleep(1)
+
+    with pytest.raises(BaseExceptionGroup) as failed:
+        await until_all_failed()
+    error: BaseException = failed.value
+    while isinstance(error, BaseExceptionGroup):
+        (error,) = error.exceptions
+    assert isinstance(error, LogDirsFailed)
+    assert str(error).startswith("all log dirs have failed, the broker ends: append of one-0 failed in log dir /one: ")
+    assert "make room on its volume" in str(error)
+
+
+def _full(path: str) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device", path)
+
+
+async def test_a_topic_deleted_and_created_again_while_its_dir_is_offline(autojump_clock, caplog) -> None:
+    async with running(DIRS) as scene:
+        files = scene.files
+        await two_topics(scene)
+        files.fault = broken("/two/")
+        await scene.produce("two", b"lost")
+        await scene.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="two")], timeout_ms=1000))
+        await scene.create("two")
+        await scene.produce("two", b"of the new one")
+        assert scene.log("two").log_dir.path == "/one"
+    files.fault = None
+    async with running(DIRS, files=files) as scene:
+        assert scene.log("two").log_dir.path == "/one"
+        assert read_all(scene.log("two")) == [(0, "of the new one")]
+        assert any(name.endswith(layout.STRAY_DIR) for name in files.list("/two"))
+
+
+async def test_a_coordinator_whose_log_is_lost(autojump_clock) -> None:
+    async with running({**DIRS, "offsets.topic.num.partitions": "1"}) as scene:
+        await scene.create("one")
+        found = await scene.call(FindCoordinatorRequest(key="group"), 3)
+        assert found.error_code == 0
+        assert scene.log("__consumer_offsets").log_dir.path == "/two"
+        scene.broker.logs.dirs[1].fail("a test", OSError(errno.EROFS, "Read-only file system"))
+        await trio.sleep(1)
+        found = await scene.call(FindCoordinatorRequest(key="group"), 3)
+        assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

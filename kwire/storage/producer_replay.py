@@ -33,7 +33,10 @@ def take_up(producers: ProducerStateManager, header: BatchHeader, file: File, po
 def replay(
     producers: ProducerStateManager, segments: Segments, log_start_offset: int, end_offset: int, now_ms: int
 ) -> None:
-    """Makes the state that of the log up to `end_offset` (exclusive), and takes a snapshot of it. Raises OSError."""
+    """Makes the state that of the log up to `end_offset` (exclusive), and takes a snapshot of it unless it is empty.
+
+    Raises OSError.
+    """
     producers.truncate_and_reload(log_start_offset, end_offset, now_ms)
     if producers.end_offset < end_offset:
         for segment in segments.from_offset(producers.end_offset):
@@ -47,4 +50,5 @@ def replay(
                     break
                 take_up(producers, header, segment.file, position)
     producers.end_offset = end_offset
-    producers.take_snapshot()
+    if producers.entries or producers.snapshots:  # otherwise it would say nothing, and there may be thousands of logs
+        producers.take_snapshot()

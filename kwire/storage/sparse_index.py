@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
+from contextlib import suppress
 from itertools import islice
 from operator import lt
 from typing import ClassVar
@@ -63,23 +64,35 @@ class SparseIndex(ABC):
 
     def persist(self, files: FileSystem, path: str) -> None:
         """Brings the file (created if missing) up to date."""
-        if self.settled:
+        if self.settled or self._found_settled(files, path):
             return
         file = files.open(path, create=True)
         try:
-            if self._shrunk:
-                file.truncate(self._on_disk * self.entry_size)
-                self._shrunk = False
             if self._on_disk < len(self):
                 file.pwrite([self.encode(self._on_disk)], self._on_disk * self.entry_size)
                 self._on_disk = len(self)
+            if (
+                self._shrunk
+            ):  # after the write: what is cut to nothing and written anew, ext4 brings onto the disk at once
+                file.truncate(self._on_disk * self.entry_size)
+                self._shrunk = False
         finally:
             file.close()
 
     def distrust_file(self) -> None:
-        """The file may hold anything: the next `persist` writes it from its beginning."""
+        """The file may hold anything: the next `persist` writes it from its beginning, unless it is right."""
         self._on_disk = 0
         self._shrunk = True
+
+    def _found_settled(self, files: FileSystem, path: str) -> bool:
+        """Whether a file that was not trusted has just these entries: a recovery finds most of them so."""
+        if self._on_disk or not self._shrunk:
+            return False
+        with suppress(FileNotFoundError):
+            if files.read(path) == self.encode():
+                self._on_disk = len(self)
+                self._shrunk = False
+        return self.settled
 
     def _entries_dropped(self) -> None:
         """To be called after the columns got shorter."""

@@ -21,6 +21,7 @@ import obstore
 import trio
 from obstore.store import S3Store
 
+from kwire.config.errors import ConfigError
 from kwire.config.remote_storage import RemoteStorageConfig
 from kwire.ports.asyncio_thread import AsyncioThread
 from kwire.ports.files import Buffer
@@ -31,7 +32,7 @@ from kwire.remote.parts import pieces, total
 from kwire.remote.s3_answers import OUT_OF_RANGE, meaning, status
 
 if TYPE_CHECKING:
-    from obstore.store import ClientConfig, RetryConfig, S3Config
+    from obstore.store import ClientConfig, RetryConfig, S3Config, S3Credential
 
 T = TypeVar("T")
 
@@ -55,19 +56,26 @@ class S3ObjectStore:
     """Objects in a bucket. The calls run in a thread of their own, the bytes in threads of obstore's."""
 
     def __init__(self, config: RemoteStorageConfig, prefix: str = "") -> None:
-        """`prefix` is the folder of the bucket in which all keys are: empty, or with a slash at its end."""
+        """`prefix` is the folder of the bucket in which all keys are: empty, or with a slash at its end.
+
+        Raises ConfigError where AWS's environment variables have something that cannot be.
+        """
         self._part_bytes: int = config["storage.s3.multipart.upload.part.size"]
         self._call_seconds = config["storage.s3.api.call.timeout"] / 1000
         bucket, endpoint = config["storage.s3.bucket.name"], config["storage.s3.endpoint.url"]
         self.place = f"s3://{bucket}/{prefix}" + (f" at {endpoint}" if endpoint else "")
         """What an administrator calls it."""
-        self._store = S3Store(
-            bucket,
-            prefix=prefix.rstrip("/") or None,
-            config=_s3_config(config),
-            client_options=_client_options(config),
-            retry_config=_retry_config(config),
-        )
+        try:
+            self._store = S3Store(
+                bucket,
+                prefix=prefix.rstrip("/") or None,
+                config=_s3_config(config),
+                client_options=_client_options(config),
+                retry_config=_retry_config(config),
+                credential_provider=_credentials(config),
+            )
+        except Exception as error:  # of the environment, which only obstore looks into
+            raise ConfigError(f"{self.place}: {str(error).splitlines()[0]}") from error
         self._thread = AsyncioThread("s3")
         self._uploads = trio.CapacityLimiter(UPLOADS_AT_ONCE)
 
@@ -208,12 +216,6 @@ def _s3_config(config: RemoteStorageConfig) -> S3Config:
     """What is not set is left to obstore, which looks into AWS's environment variables."""
     endpoint, path_style = config["storage.s3.endpoint.url"], config["storage.s3.path.style.access.enabled"]
     chosen: dict[str, Any] = {"region": config["storage.s3.region"]}
-    for name, key in (
-        ("access_key_id", "storage.aws.access.key.id"),
-        ("secret_access_key", "storage.aws.secret.access.key"),
-        ("session_token", "storage.aws.session.token"),
-    ):
-        chosen[name] = config[key].value if config[key] is not None else None
     if path_style is False and endpoint is not None:
         scheme, _, host = endpoint.partition("://")
         endpoint = f"{scheme}://{config['storage.s3.bucket.name']}.{host}"
@@ -221,6 +223,22 @@ def _s3_config(config: RemoteStorageConfig) -> S3Config:
     if path_style is not None or endpoint is not None:
         chosen["virtual_hosted_style_request"] = path_style is False
     return {name: value for name, value in chosen.items() if value is not None}  # type: ignore[return-value]
+
+
+def _credentials(config: RemoteStorageConfig) -> Callable[[], S3Credential] | None:
+    """Those of the configuration, as one: no session token of the environment may mix with them."""
+    key_id, secret, token = (
+        config[f"storage.aws.{name}"] for name in ("access.key.id", "secret.access.key", "session.token")
+    )
+    if key_id is None:
+        return None
+    credential: S3Credential = {
+        "access_key_id": key_id.value,
+        "secret_access_key": secret.value,
+        "token": token.value if token is not None else None,
+        "expires_at": None,
+    }
+    return lambda: credential
 
 
 def _client_options(config: RemoteStorageConfig) -> ClientConfig:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 
 from kwire.remote.errors import (
     AccessDenied,
@@ -27,7 +27,9 @@ _STATUS = re.compile(r"status code: (\d{3})([^:\n]*)")
 _CODE = re.compile(r"<Code>([^<]+)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
 _CAUSE = re.compile(r'(?:message|error): "([^"]+)"')
-_METADATA_SERVICE = re.compile(r"performing \w+ http://(?:169\.254\.169\.254|\[fd00:ec2::254\])/")
+_METADATA_SERVICE = re.compile(r"performing \w+ http://[^/ ]+/latest/(?:api/token|meta-data)")
+
+_BAD_SCHEME = "source: BadScheme"
 
 _EXPIRED = frozenset({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"})
 """Codes with status 400 that are about credentials."""
@@ -60,6 +62,8 @@ def meaning(error: BaseException, operation: str, key: str) -> RemoteStorageErro
         return RemoteStorageUnavailable(message) if passing else RemoteStorageError(message)
     if "kind: Timeout" in str(error):
         return RemoteStorageTimeout(message)
+    if _BAD_SCHEME in str(error) or not isinstance(error, BaseError):
+        return RemoteStorageError(message)
     return RemoteStorageUnavailable(message)
 
 
@@ -82,6 +86,8 @@ def _reason(error: BaseException) -> str:
         reason = f"the server answered {answered[1]}{answered[2]}"
     elif "kind: Timeout" in str(error):
         reason = "no answer in time"
+    elif _BAD_SCHEME in str(error):
+        reason = "an endpoint without TLS must be set as storage.s3.endpoint.url, not in the environment"
     elif "InvalidMessage(" in str(error):
         reason = "the server does not speak TLS"
     elif "InvalidCertificate(" in str(error):

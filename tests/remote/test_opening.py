@@ -68,6 +68,50 @@ async def test_credentials_of_the_environment(
         await opened(settings)
 
 
+async def test_set_credentials_do_not_mix_with_those_of_the_environment(
+    s3_server: S3Proxy, s3_bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "another")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of the other")
+    await (await opened(s3_settings(s3_server, s3_bucket))).close()
+
+
+@pytest.mark.parametrize(
+    ("variables", "error", "reason"),
+    [
+        ({"AWS_CHECKSUM_ALGORITHM": "x"}, ConfigError, '"x" is not a valid checksum algorithm'),
+        (
+            {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
+            RemoteStorageError,
+            "an endpoint without TLS must be set as storage.s3.endpoint.url, not in the environment",
+        ),
+        (
+            {"AWS_METADATA_ENDPOINT": "http://127.0.0.1:1", "AWS_ENDPOINT_URL": "https://127.0.0.1:1"},
+            RemoteStorageError,
+            "no credentials are set, and the machine has none to give: Connection refused",
+        ),
+    ],
+    ids=["nonsense", "endpoint", "no credentials"],
+)
+async def test_an_environment_that_cannot_be(
+    s3_server: S3Proxy,
+    s3_bucket: str,
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    error: type[Exception],
+    reason: str,
+) -> None:
+    settings = s3_settings(s3_server, s3_bucket, **QUICK)
+    for name in ("s3.endpoint.url", *(("aws.access.key.id", "aws.secret.access.key") if len(variables) > 1 else ())):
+        del settings[f"storage.{name}"]
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(error) as info:
+        await opened(settings)
+    assert str(info.value).endswith(reason)
+    assert "\n" not in str(info.value)
+
+
 QUICK = {"s3_api_call_timeout": 400, "s3_api_call_attempt_timeout": 300}
 
 

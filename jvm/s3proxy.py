@@ -22,6 +22,7 @@ VERSION = maven.version(POM)
 START_TIMEOUT = 60.0
 """Seconds; a start takes less than one, more where the machine is busy."""
 POLL = 0.02
+KEYS_PASSWORD = "of-the-keys"
 LOGGING = """<configuration>
   <appender name="file" class="ch.qos.logback.core.ConsoleAppender">
     <encoder><pattern>%d %level %logger %msg%n</pattern></encoder>
@@ -41,18 +42,21 @@ class S3Proxy:
     secret_access_key = "not/a+secret="
     host = "127.0.0.1"
 
-    def __init__(self) -> None:
+    def __init__(self, *, tls: bool = False) -> None:
+        """With `tls` it speaks HTTPS only, with a certificate for 127.0.0.1 that it signed itself (`certificate`)."""
+        self._tls = tls
         self._folder = Path(tempfile.mkdtemp(prefix="s3proxy-"))
         self.objects = self._folder / "objects"
         """A folder for each bucket; a file for each object, and some of the server's own."""
         self.objects.mkdir()
         self.log = self._folder / "server.log"
+        self.certificate = self._folder / "certificate.pem"
         (self.port,) = apache_kafka.free_ports(1)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def endpoint(self) -> str:
-        return f"http://{self.host}:{self.port}"
+        return f"{'https' if self._tls else 'http'}://{self.host}:{self.port}"
 
     def make_bucket(self, name: str) -> None:
         (self.objects / name).mkdir()
@@ -62,7 +66,7 @@ class S3Proxy:
         seconds."""
         settings = {
             "s3proxy.authorization": "aws-v4",
-            "s3proxy.endpoint": self.endpoint,
+            **(self._keys() if self._tls else {"s3proxy.endpoint": self.endpoint}),
             "s3proxy.identity": self.access_key_id,
             "s3proxy.credential": self.secret_access_key,
             "jclouds.provider": "filesystem",
@@ -102,6 +106,31 @@ class S3Proxy:
     def close(self) -> None:
         self.stop()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _keys(self) -> dict[str, object]:
+        """The settings of a server with TLS; its key and certificate are made where there are none."""
+        store = self._folder / "keys.p12"
+        if not store.exists():
+            keytool = [
+                maven.java_program("keytool"),
+                "-keystore",
+                str(store),
+                "-storepass",
+                KEYS_PASSWORD,
+                "-alias",
+                "s3",
+            ]
+            names = ("-dname", "CN=localhost", "-ext", f"san=ip:{self.host}")
+            for command in (
+                ("-genkeypair", "-keyalg", "EC", "-storetype", "PKCS12", *names),
+                ("-exportcert", "-rfc", "-file", str(self.certificate)),
+            ):
+                subprocess.run([*keytool, *command], check=True, capture_output=True)
+        return {
+            "s3proxy.secure-endpoint": self.endpoint,
+            "s3proxy.keystore-path": store,
+            "s3proxy.keystore-password": KEYS_PASSWORD,
+        }
 
     def _accepts(self) -> bool:
         try:

@@ -182,3 +182,14 @@ def test_obstore_is_loaded_for_s3_alone() -> None:
     script = "import sys, kwire.remote.opening; print(sorted({'obstore', 'kwire.remote.s3'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+async def test_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    with S3Proxy(tls=True) as server:
+        server.make_bucket("bucket")
+        settings = s3_settings(server, "bucket", s3_api_call_timeout=2100, s3_api_call_attempt_timeout=2000)
+        with pytest.raises(RemoteStorageError, match=r"certificate is not valid, or nobody trusted has signed it"):
+            await opened(settings)
+        await (await opened(settings | {"storage.aws.certificate.check.enabled": "false"})).close()
+        monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
+        await (await opened(settings)).close()

@@ -18,8 +18,9 @@ from kwire.remote.s3_answers import LONGEST_REASON, meaning, status
 def answered(number: int, code: str | None = None, message: str = "", words: str = "Words") -> str:
     """As obstore tells of an answer with this status, and this error in its body."""
     body = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{message}</Message></Error>" if code else ""
-    line = f"Server returned non-2xx status code: {number} {words}: {body}"
-    return f"Generic S3 error: Error performing PUT http://s3/bucket/a in 7ms - {line}\n\nDebug source:\nGeneric {{\n    status: {number},\n}}"
+    answer = f"Server returned non-2xx status code: {number} {words}: {body}"
+    line = f"Generic S3 error: Error performing PUT http://s3/bucket/a in 7ms - {answer}"
+    return f"{line}\n\nDebug source:\nGeneric {{\n    status: {number},\n}}"
 
 
 def not_answered(debug: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -28,6 +29,7 @@ from kwire.cluster.replicas import ReplicaManager
 from kwire.cluster.stores.embedded import EmbeddedStore, StoreError
 from kwire.config.broker import BrokerConfig, ConfigError
 from kwire.config.dynamic import within_bounds
+from kwire.config.tiered_topics import check_tiered
 from kwire.config.topic import LogConfig, validate_topic_configs
 from kwire.coordinator.producer_ids import ProducerIds
 from kwire.metadata.changes import BrokerRegistered, Change, ControllerChanged
@@ -35,11 +37,15 @@ from kwire.metadata.image import BrokerImage, Endpoint, MetadataImage
 from kwire.metadata.store import MetadataStore
 from kwire.ports.bundle import Ports
 from kwire.ports.files import FileSlice
-from kwire.ports.transport import Listener, Stream
+from kwire.ports.transport import Listener, Stream, Streamed
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.authorizer import AllowAll, Authorizer
 from kwire.storage.log_dir import LogDirError
 from kwire.storage.manager import LogManager
+
+if TYPE_CHECKING:
+    from kwire.cluster.tiering.tiering import Tiering
+    from kwire.remote.object_store import ObjectStore
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +64,12 @@ class Broker:
         *,
         store: MetadataStore | None = None,
         authorizer: Authorizer | None = None,
+        objects: ObjectStore | None = None,
     ) -> None:
-        """`store`: where the metadata is; the embedded journal in the first log dir unless given."""
+        """`store`: where the metadata is; the embedded journal in the first log dir unless given.
+
+        `objects`: where tiered storage keeps its segments; what the configuration says unless given.
+        """
         self._static_config = config
         self.config = config
         """The configuration in force, what admins set at run time included."""
@@ -78,7 +88,10 @@ class Broker:
         self.metadata_partitions = MetadataPartitions()
         self.limited_log = LimitedLog()
         self.request_memory = RequestMemory(config["queued.max.request.bytes"])
+        self.tiering: Tiering | None = None
+        """Present where remote.log.storage.system.enable is set."""
         self._given_store = store
+        self._given_objects = objects
         self._stopping = trio.Event()
         self._stop_within = 0.0
         self.stopped = trio.Event()
@@ -118,9 +131,9 @@ class Broker:
         self._stop_within = within
         self._stopping.set()
 
-    async def warm(self, part: FileSlice) -> FileSlice | bytes:
+    async def warm(self, part: FileSlice | Streamed) -> FileSlice | Streamed | bytes:
         """The slice itself if it can be sent without waiting for the disk, else its bytes, read in a worker thread."""
-        if part.file.resident(part.position, part.size):
+        if not isinstance(part, FileSlice) or part.file.resident(part.position, part.size):
             return part
         return await self.executor.run(part.read)
 
@@ -151,6 +164,7 @@ class Broker:
         store, logs, replicas = self.store, self.logs, self.replicas
         await self.connections.configure(self.config)
         listeners = await self._listen(specs)
+        objects = None
         try:
             try:
                 await logs.load(store.image.cluster_id, self.id, self._topic_config, self._topic_id)
@@ -158,6 +172,7 @@ class Broker:
                 raise StartError(str(error)) from None
             await self._register(specs, listeners)
             await replicas.start(store.image)
+            objects = await self._open_objects()
             self.coordinators = Coordinators(self)
             store.subscribe(self._on_metadata)
             log_dirs = LogDirs(self)
@@ -165,6 +180,8 @@ class Broker:
             async with trio.open_nursery() as nursery:
                 self.producer_ids = ProducerIds(self.controller.reserve_producer_ids, nursery.start_soon)
                 nursery.start_soon(log_dirs.run)
+                if objects is not None:
+                    await self._begin_tiering(objects, nursery)
                 nursery.start_soon(logs.run)
                 nursery.start_soon(replicas.run)
                 nursery.start_soon(self.coordinators.run)
@@ -191,8 +208,38 @@ class Broker:
             for listener in listeners.values():
                 listener.close()
             with trio.CancelScope(shield=True):
+                if objects is not None:
+                    await objects.close()
                 broker = store.image.brokers.get(self.id)
                 await logs.close(broker.epoch if broker is not None else -1)
+
+    async def _open_objects(self) -> ObjectStore | None:
+        """The store for tiered storage, if that is switched on."""
+        if self.config["remote.log.storage.system.enable"]:
+            from kwire.broker.tiered import open_store
+            from kwire.remote.errors import RemoteStorageError
+
+            try:
+                return self._given_objects or await open_store(self)
+            except RemoteStorageError as error:
+                raise StartError(str(error)) from None
+        image = self.store.image
+        for name in image.topics:
+            if (
+                "remote.storage.enable" in image.config("topic", name)
+                and self._topic_config(name).remote_storage_enable
+            ):
+                raise StartError(
+                    f"topic {name} has remote.storage.enable=true, but remote.log.storage.system.enable is false: "
+                    "delete such topics, or switch off their remote storage, before switching it off altogether"
+                )
+        return None
+
+    async def _begin_tiering(self, objects: ObjectStore, nursery: trio.Nursery) -> None:
+        from kwire.broker import tiered
+
+        self.tiering = tiered.make(self, objects, nursery.start_soon)
+        nursery.start_soon(self.tiering.run)
 
     async def _listen(self, specs: tuple[endpoints.ListenerSpec, ...]) -> dict[endpoints.ListenerSpec, Listener]:
         listeners: dict[endpoints.ListenerSpec, Listener] = {}
@@ -235,6 +282,8 @@ class Broker:
             self.logs.config = self.config
             self.replicas.reconfigure(self.config)
         self.coordinators.follow(after)
+        if self.tiering is not None:
+            self.tiering.follow(after)
         await self.replicas.apply(before, after)
         await self.coordinators.forget(before, after)
 
@@ -259,6 +308,7 @@ class Broker:
     def _check_topic_configs(self, configs: Mapping[str, str]) -> None:
         try:
             validate_topic_configs(configs)
+            check_tiered(self.config, {}, configs)
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
 

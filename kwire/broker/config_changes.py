@@ -16,6 +16,7 @@ from kwire.config.errors import ConfigError, InvalidRequest
 from kwire.config.group import validate_group_configs
 from kwire.config.group_keys import GROUP_KEYS
 from kwire.config.keys import BROKER_KEYS
+from kwire.config.tiered_topics import check_tiered
 from kwire.config.topic import validate_topic_configs
 from kwire.config.topic_keys import TOPIC_KEYS
 from kwire.metadata.changes import Change, ConfigsChanged
@@ -94,6 +95,7 @@ async def change_configs(
             current = image.config("topic", name)
             wanted = decide(current, TOPIC_KEYS)
             validate_topic_configs(wanted)
+            check_tiered(broker.config, current, wanted)
             store_kind = "topic"
         elif kind is ConfigResource.GROUP:
             current = image.config("group", name)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kwire.broker.context import RequestContext, RequestRefused, Session
 from kwire.broker.parked import Parked
 from kwire.broker.registry import LoadedApi
-from kwire.ports.files import Buffer, FileSlice
+from kwire.ports.transport import Part
 from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 _SIZE = Struct(">i")
 
-Parts = list[Buffer | FileSlice]
+Parts = list[Part]
 
 
 class Call:

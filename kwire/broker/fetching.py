@@ -20,6 +20,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kwire.broker.fetch_sessions import CachedPartition
+    from kwire.cluster.tiering.tiering import Tiering
 
 
 class Target:
@@ -40,21 +41,35 @@ class Target:
     def size(self) -> int:
         """Bytes of record batches that the read found."""
         read = self.read
-        return read.slice.size if read is not None and read.slice is not None else 0
+        return len(read.slice) if read is not None and read.slice is not None else 0
 
     @property
     def urgent(self) -> bool:
         """Whether the client must hear of this at once, however little there is to send."""
-        return self.error is not None or (self.read is not None and self.read.diverging is not None)
+        read = self.read
+        return self.error is not None or (read is not None and (read.diverging is not None or read.tiered))
 
 
 class Reader:
     """Reads targets for one caller."""
 
-    __slots__ = ("_bound", "_clock", "_max_bytes", "_replica_epoch", "_replica_id")
+    __slots__ = ("_bound", "_clock", "_max_bytes", "_replica_epoch", "_replica_id", "_tiering")
 
-    def __init__(self, clock: Clock, max_bytes: int, *, bound: Bound, replica_id: int, replica_epoch: int) -> None:
-        """`max_bytes` bounds all partitions together; the first batch that is found always comes."""
+    def __init__(
+        self,
+        clock: Clock,
+        max_bytes: int,
+        *,
+        bound: Bound,
+        replica_id: int,
+        replica_epoch: int,
+        tiering: Tiering | None = None,
+    ) -> None:
+        """`max_bytes` bounds all partitions together; the first batch that is found always comes.
+
+        `tiering`: where offsets are looked for that are in remote storage only.
+        """
+        self._tiering = tiering
         self._clock = clock
         self._max_bytes = max_bytes
         self._bound = bound
@@ -77,6 +92,10 @@ class Reader:
             found += size
             room = max(room - size, 0)
             await turn.share()
+        if self._tiering is not None and (tiered := [one for one in targets if one.read and one.read.tiered]):
+            from kwire.broker.tiered import fetch_tiered
+
+            await fetch_tiered(self._tiering, tiered, room, self._bound, any_found=found > 0)
         return found
 
     async def read(self, target: Target, room: int, *, at_least_one: bool, record: bool = False) -> int:

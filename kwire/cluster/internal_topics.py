@@ -1,4 +1,4 @@
-"""The topics in which coordinators keep their state, as they are created when first needed (as in Apache Kafka)."""
+"""The topics in which the brokers keep their own state, as they are created when first needed (as in Apache Kafka)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from kwire.cluster.topics import NewTopic
 from kwire.config.broker import BrokerConfig
-from kwire.metadata.names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from kwire.config.remote_log_metadata import RemoteLogMetadataConfig
+from kwire.metadata.names import CONSUMER_OFFSETS, REMOTE_LOG_METADATA, TRANSACTION_STATE
 
 
 def consumer_offsets(config: BrokerConfig) -> NewTopic:
@@ -35,6 +36,23 @@ def transaction_state(config: BrokerConfig) -> NewTopic:
             ("min.insync.replicas", str(config["transaction.state.log.min.isr"])),
             ("segment.bytes", str(config["transaction.state.log.segment.bytes"])),
             ("unclean.leader.election.enable", "false"),
+        ),
+    )
+
+
+def remote_log_metadata(config: RemoteLogMetadataConfig) -> NewTopic:
+    """`__remote_log_metadata`, by the configs `rlmm.config.remote.log.metadata.topic.…`."""
+    prefix = "remote.log.metadata.topic."
+    return NewTopic(
+        REMOTE_LOG_METADATA,
+        config[prefix + "num.partitions"],
+        config[prefix + "replication.factor"],
+        configs=(
+            ("cleanup.policy", "delete"),
+            # What it says of a segment may be all that is left of it on this machine, when the power goes.
+            ("flush.messages", "1"),
+            ("remote.storage.enable", "false"),
+            ("retention.ms", str(config[prefix + "retention.ms"])),
         ),
     )
 

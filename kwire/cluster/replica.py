@@ -11,6 +11,7 @@ from kwire.storage.leader_epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, Epoch
 
 if TYPE_CHECKING:
     from kwire.ports.files import FileSlice
+    from kwire.ports.transport import Streamed
     from kwire.storage.log import Log
     from kwire.storage.reading import LogRead
     from kwire.storage.transaction_index import AbortedTransaction
@@ -44,7 +45,7 @@ class Bound(IntEnum):
 class PartitionRead(NamedTuple):
     """What a fetch of one partition gets."""
 
-    slice: FileSlice | None
+    slice: FileSlice | Streamed | None
     """Whole batches, of which the first may begin before the offset asked for; None where there is nothing."""
     high_watermark: int
     last_stable_offset: int
@@ -55,6 +56,8 @@ class PartitionRead(NamedTuple):
     """Set: the reader's history is not this one; it shares it at most up to the end of that epoch."""
     aborted: list[AbortedTransaction] | None = None
     """For LAST_STABLE_OFFSET only: the aborted transactions that the records meet."""
+    tiered: bool = False
+    """Whether the offset is in remote storage only, where the caller has to look for it."""
 
 
 class _View(NamedTuple):
@@ -176,14 +179,20 @@ class Replica:
         """Reads from `offset` what `bound` lets the reader see, at most `max_bytes`; with `min_one`, at least a batch.
 
         An offset between the bound and the log's end reads nothing, and so does a `max_bytes` too small for the first
-        batch. With `last_fetched_epoch` (the epoch of the reader's last record) the histories are compared first
-        (KIP-595). Cold data is left to a worker thread and awaited. Raises what `local_log` raises, and
-        OFFSET_OUT_OF_RANGE for an offset before the log's start or after its end, or where that epoch is unknown here.
+        batch, and an offset that is in remote storage only (KIP-405), which the answer says. With `last_fetched_epoch`
+        (the epoch of the reader's last record) the histories are compared first (KIP-595). Cold data is left to a
+        worker thread and awaited. Raises what `local_log` raises, and OFFSET_OUT_OF_RANGE for an offset before the
+        log's start or after its end, or where that epoch is unknown here.
         """
         view = self._view(offset, bound, current_leader_epoch, last_fetched_epoch, leader_only)
         if view.diverging is not None:
             return view.nothing()
-        found = await view.log.fetch(offset, max_bytes, upto=view.upto, min_one=min_one)
+        try:
+            found = await view.log.fetch(offset, max_bytes, upto=view.upto, min_one=min_one)
+        except KafkaError as error:
+            if error.code is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
+                return view.nothing()._replace(tiered=True)
+            raise
         return view.result(found, bound)
 
     def _view(
@@ -241,12 +250,14 @@ class Replica:
         behind the beginning of its epoch: what it said now could be less than the leader before it had said (KIP-207).
         """
         log = self.local_log(current_leader_epoch, leader_only=leader_only)
-        if timestamp in (EARLIEST, EARLIEST_LOCAL):
-            earliest = log.epochs.earliest
-            known = earliest is not None and earliest[1] <= log.log_start_offset
-            return ListedOffset(-1, log.log_start_offset, earliest[0] if earliest and known else NO_EPOCH)
-        if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-            return ListedOffset()  # nothing is tiered
+        if timestamp == EARLIEST:
+            return self._listed(log, log.log_start_offset)
+        if timestamp == EARLIEST_LOCAL:
+            return self._listed(log, log.local_start_offset)
+        if timestamp == LATEST_TIERED:
+            return self._listed(log, log.tiered_end_offset - 1) if log.tiered else ListedOffset()
+        if timestamp == EARLIEST_PENDING_UPLOAD:
+            return self._listed(log, max(log.tiered_end_offset, log.log_start_offset)) if log.tiered else ListedOffset()
         if timestamp == LATEST:
             self._check_settled(log, isolation)
             return ListedOffset(-1, self._visible_end(log, isolation), self.leader_epoch)
@@ -258,6 +269,11 @@ class Replica:
             self._check_settled(log, isolation)
             return ListedOffset()
         return ListedOffset(found.timestamp, found.offset, found.leader_epoch)
+
+    @staticmethod
+    def _listed(log: Log, offset: int) -> ListedOffset:
+        epoch = log.epochs.epoch_at(offset)
+        return ListedOffset(-1, offset, NO_EPOCH if epoch is None else epoch)
 
     def _check_settled(self, log: Log, isolation: Bound) -> None:
         begun = self.epoch_start_offset

@@ -49,7 +49,7 @@ class BrokerConfig:
         _fill_in_ids(self._values, self.originals)
         _drop_controller_listeners(self._values)
         check_together(self._values)
-        self.warnings: tuple[str, ...] = _warnings(self.originals)
+        self.warnings: tuple[str, ...] = _warnings(self.originals, self._values)
 
     def __getitem__(self, name: str) -> Any:
         """The typed value: int, bool, float, str, tuple of str (LIST), Password, or None where nothing is set.
@@ -167,10 +167,15 @@ def _drop_controller_listeners(values: dict[str, Any]) -> None:
             values[key] = kept or (None if key == "advertised.listeners" else BROKER_KEYS[key].default)
 
 
-def _warnings(originals: Mapping[str, str]) -> tuple[str, ...]:
+def _warnings(originals: Mapping[str, str], values: Mapping[str, Any]) -> tuple[str, ...]:
     lines = []
     by_status: dict[Status | None, list[str]] = {}
+    passed_on: tuple[str, ...] = ()
+    if values["remote.log.storage.system.enable"]:  # these are looked at where that begins
+        passed_on = tuple(values[f"remote.log.{what}.manager.impl.prefix"] for what in ("storage", "metadata"))
     for name in sorted(originals):
+        if name.startswith(passed_on):
+            continue
         key = BROKER_KEYS.get(name)
         by_status.setdefault(None if key is None else key.status, []).append(name)
     if None in by_status:

@@ -12,6 +12,8 @@ MAX_NAME_LENGTH = 249
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
 SHARE_GROUP_STATE = "__share_group_state"
+REMOTE_LOG_METADATA = "__remote_log_metadata"
+"""No internal topic for Kafka's clients, but none of theirs either."""
 
 INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
 """Topics that coordinators write; clients that ask for all topics leave them out."""

@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import trio
 
 from kwire.ports.files import Buffer, FileSlice
-from kwire.ports.transport import Stream, StreamClosed
+from kwire.ports.transport import Part, Stream, StreamClosed, Streamed
 
 log = logging.getLogger(__name__)
 
@@ -187,16 +187,26 @@ class MemoryStream:
                     return b""
             await pipe.changed.wait()
 
-    async def send(self, parts: Sequence[Buffer | FileSlice]) -> None:
+    async def send(self, parts: Sequence[Part]) -> None:
         await trio.lowlevel.checkpoint()
         if self._torn:
             raise StreamClosed("an earlier send did not finish")
         try:
             for part in parts:
-                await self._send(_bytes_of(part))
+                if isinstance(part, bytes | bytearray | memoryview | FileSlice):
+                    await self._send(_bytes_of(part))
+                else:
+                    await self._send_streamed(part)
         except BaseException:
             self._torn = True
             raise
+
+    async def _send_streamed(self, part: Streamed) -> None:
+        position = 0
+        while position < len(part):
+            data = await part.read_from(position)
+            await self._send(memoryview(data))
+            position += len(data)
 
     async def _send(self, data: memoryview) -> None:
         pipe = self._outgoing

@@ -31,7 +31,7 @@ from trio.lowlevel import (
 
 from kwire.ports.crowd import Crowd, open_crowd
 from kwire.ports.files import Buffer, FileSlice
-from kwire.ports.transport import Stream, StreamClosed
+from kwire.ports.transport import Part, Stream, StreamClosed, Streamed
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class TcpStream:
             except (OSError, ValueError, trio.ClosedResourceError) as error:
                 raise _closed(error) from error
 
-    async def send(self, parts: Sequence[Buffer | FileSlice]) -> None:
+    async def send(self, parts: Sequence[Part]) -> None:
         await checkpoint_if_cancelled()
         if self._torn:
             raise StreamClosed("an earlier send did not finish")
@@ -134,14 +134,16 @@ class TcpStream:
                 self._crowd.forget(self._socket.fileno())
             self._socket.close()
 
-    async def _send_runs(self, runs: list[list[Buffer] | FileSlice]) -> None:
+    async def _send_runs(self, runs: list[list[Buffer] | FileSlice | Streamed]) -> None:
         if _CORK is not None:
             self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, 1)
         for run in runs:
             if isinstance(run, FileSlice):
                 await self._send_slice(run)
-            else:
+            elif isinstance(run, list):
                 await self._send_buffers(run)
+            else:
+                await self._send_streamed(run)
         if _CORK is not None:
             self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, 0)
 
@@ -156,6 +158,13 @@ class TcpStream:
                 continue
             self.sent += sent
             buffers = _rest(buffers, sent)
+
+    async def _send_streamed(self, part: Streamed) -> None:
+        position = 0
+        while position < len(part):
+            data = await part.read_from(position)
+            await self._send_buffers([data])
+            position += len(data)
 
     async def _send_slice(self, part: FileSlice) -> None:
         descriptor = part.file.fileno()
@@ -390,16 +399,16 @@ def _read(part: FileSlice, position: int, size: int) -> bytes:
     return data
 
 
-def _runs(parts: Sequence[Buffer | FileSlice]) -> list[list[Buffer] | FileSlice]:
-    """Parts grouped into runs of buffers (small slices read) and large slices; empty parts left out."""
-    runs: list[list[Buffer] | FileSlice] = []
+def _runs(parts: Sequence[Part]) -> list[list[Buffer] | FileSlice | Streamed]:
+    """Parts grouped into runs of buffers (small slices read), large slices, what is streamed; empty ones left out."""
+    runs: list[list[Buffer] | FileSlice | Streamed] = []
     run: list[Buffer] = []
     for part in parts:
         if not len(part):
             continue
-        if not isinstance(part, FileSlice):
+        if isinstance(part, bytes | bytearray | memoryview):
             run.append(part)
-        elif part.size <= SMALL_SLICE_BYTES:
+        elif isinstance(part, FileSlice) and part.size <= SMALL_SLICE_BYTES:
             run.append(_read(part, part.position, part.size))
         else:
             if run:

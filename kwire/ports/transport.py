@@ -12,6 +12,18 @@ class StreamClosed(Exception):
     """The peer is gone (reset, broken pipe) or this side was closed while in use."""
 
 
+class Streamed(Protocol):
+    """A part of a message that comes while it is sent: its size is known before its bytes are."""
+
+    def __len__(self) -> int: ...
+
+    async def read_from(self, start: int) -> Buffer:
+        """From byte `start` on, at least one. Raises StreamClosed where they don't come: the message is cut short."""
+
+
+Part = Buffer | FileSlice | Streamed
+
+
 class Stream(Protocol):
     """A connected byte stream. One task reads, one writes. StreamClosed is the only failure."""
 
@@ -25,7 +37,7 @@ class Stream(Protocol):
     async def receive(self, max_bytes: int) -> bytes:
         """What has arrived, at least one byte, up to max_bytes; b"" at the end of the stream."""
 
-    async def send(self, parts: Sequence[Buffer | FileSlice]) -> None:
+    async def send(self, parts: Sequence[Part]) -> None:
         """Sends all parts in order; file slices go out by sendfile where the stream can."""
 
     def close(self) -> None:

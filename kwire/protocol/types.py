@@ -19,7 +19,7 @@ Buffer = bytes | memoryview
 Records = Any
 """A `records` field. After decoding: a memoryview onto the frame, or None.
 
-Encoding takes bytes, a memoryview, a FileSlice, a list of these, or None.
+Encoding takes bytes, a memoryview, a FileSlice, what is `Streamed`, a list of these, or None.
 """
 
 

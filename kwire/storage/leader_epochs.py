@@ -82,6 +82,11 @@ class LeaderEpochCache:
         """The first entry: (epoch, start offset)."""
         return self._entries[0] if self._entries else None
 
+    def epoch_at(self, offset: int) -> int | None:
+        """The epoch in which `offset` was written, or will be; None before the first known one, or without any."""
+        found = bisect_right(self._entries, offset, key=_START)
+        return self._entries[found - 1][0] if found else None
+
     def assign(self, epoch: int, start_offset: int) -> None:
         """Says that `epoch` begins at `start_offset`; what contradicts that is forgotten.
 
@@ -98,6 +103,18 @@ class LeaderEpochCache:
         while kept and (entries[kept - 1][0] >= epoch or entries[kept - 1][1] >= start_offset):
             kept -= 1
         self._change((*entries[:kept], (epoch, start_offset)))
+
+    def begin_with(self, earlier: Iterable[tuple[int, int]]) -> None:
+        """Puts what came before in front, as far as it fits: lower epochs at lower offsets, and where they began."""
+        entries = self._entries
+        fitting = tuple(
+            (epoch, start)
+            for epoch, start in earlier
+            if not entries or (epoch <= entries[0][0] and start < entries[0][1])
+        )
+        if fitting:
+            same = bool(entries) and fitting[-1][0] == entries[0][0]
+            self._change((*fitting, *entries[1 if same else 0 :]))
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
         """The end of the largest epoch not above `epoch`: where the next one begins, or the log's end for the latest.

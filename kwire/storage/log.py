@@ -83,6 +83,7 @@ class Log:
         "recovery_point",
         "segments",
         "services",
+        "tiered_end_offset",
         "topic",
         "topic_id",
         "version",
@@ -111,6 +112,8 @@ class Log:
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
         self.high_watermark = loaded.high_watermark
+        self.tiered_end_offset = 0
+        """What is before it (exclusive) is in remote storage, as far as this broker knows (remote.storage.enable)."""
         self.version = 0
         """Counts truncations: work begun before one must not be taken over after it."""
         self.last_flush = services.clock.monotonic()
@@ -137,6 +140,16 @@ class Log:
     def size(self) -> int:
         """Bytes of all .log files."""
         return self.segments.size
+
+    @property
+    def local_start_offset(self) -> int:
+        """The first offset whose record is here; of a tiered log there are earlier ones in remote storage."""
+        return max(self.log_start_offset, self.segments.first.base_offset)
+
+    @property
+    def tiered(self) -> bool:
+        """Whether segments go to remote storage before they go from here (KIP-405)."""
+        return self.config.remote_storage_enable and not self.config.compacted
 
     def check_usable(self) -> None:
         """Raises KAFKA_STORAGE_ERROR if the log dir is offline, UNKNOWN_TOPIC_OR_PARTITION if the log was deleted."""

@@ -54,7 +54,15 @@ def read(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool,
         found = segment.find(offset, may_block=may_block)
         segment_end = end_offset
     else:
-        number = max(0, segments.floor_number(offset))
+        number = segments.floor_number(offset)
+        if number < 0:
+            if log.tiered:
+                raise KafkaError(
+                    ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE,
+                    f"Offset {offset} of {log.name} is in remote storage only, here are those from "
+                    f"{log.local_start_offset} on",
+                )
+            number = 0
         segment = segments[number]
         if offset >= bound:
             return LogRead(offset, segment.base_offset, 0, None)

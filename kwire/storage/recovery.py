@@ -120,7 +120,9 @@ class _Loader:
             end_offset = task.log_start_offset
             self._segments.add(self._create(end_offset))
         active = self._segments.active
-        log_start_offset = max(task.log_start_offset, self._segments.first.base_offset)
+        log_start_offset = task.log_start_offset
+        if not task.config.remote_storage_enable:  # else what comes before the first segment may be in remote storage
+            log_start_offset = max(log_start_offset, self._segments.first.base_offset)
         self._epochs.truncate_from_end(end_offset)
         self._epochs.truncate_from_start(task.log_start_offset)
         if self._changed or self._producers.snapshots:

@@ -1,4 +1,8 @@
-"""Which segments a log no longer keeps: those before its start, those beyond its size, those too old."""
+"""Which segments a log no longer keeps: those before its start, those beyond its size, those too old.
+
+A tiered log (remote.storage.enable) keeps here what local.retention.ms and local.retention.bytes say, and whatever is
+not in remote storage yet; its start stays where it is. retention.ms and retention.bytes are of both places together.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_AS_A_WHOLE = -2
+"""A local.retention.… of this value is what the retention.… is."""
+
 _LOADED_AT_ONCE = 64
 """Segments whose newest timestamp one call of a worker thread reads."""
 
@@ -23,9 +30,29 @@ async def delete_old_segments(log: Log, now_ms: int) -> int:
     log.check_usable()
     deleted = _delete(log, _before_start(log), "the log starts after it")
     if log.config.deleted:
-        deleted += _delete(log, _beyond_size(log), "retention.bytes")
-        deleted += _delete(log, await _too_old(log, now_ms), "retention.ms")
+        local = "local." if log.tiered else ""
+        deleted += _delete(log, _beyond_size(log), f"{local}retention.bytes")
+        deleted += _delete(log, await _too_old(log, now_ms), f"{local}retention.ms")
     return deleted
+
+
+def _copied(log: Log) -> bool:
+    """Whether segments are copied to remote storage, so that they need not stay here for as long as there."""
+    return log.tiered and not log.config.remote_log_copy_disable
+
+
+def _retention_bytes(log: Log) -> int:
+    config = log.config
+    if _copied(log) and config.local_retention_bytes != _AS_A_WHOLE:
+        return config.local_retention_bytes
+    return config.retention_bytes
+
+
+def _retention_ms(log: Log) -> int:
+    config = log.config
+    if _copied(log) and config.local_retention_ms != _AS_A_WHOLE:
+        return config.local_retention_ms
+    return config.retention_ms
 
 
 def _before_start(log: Log) -> int:
@@ -35,9 +62,10 @@ def _before_start(log: Log) -> int:
 
 def _beyond_size(log: Log) -> int:
     """How many of the first segments can go so that still retention.bytes are left."""
-    if log.config.retention_bytes < 0:
+    most = _retention_bytes(log)
+    if most < 0:
         return 0
-    excess = log.size - log.config.retention_bytes
+    excess = log.size - most
     count = 0
     for segment in log.segments:
         excess -= segment.size
@@ -49,7 +77,8 @@ def _beyond_size(log: Log) -> int:
 
 async def _too_old(log: Log, now_ms: int) -> int:
     """How many of the first segments have no record younger than retention.ms."""
-    oldest_kept = now_ms - log.config.retention_ms if log.config.retention_ms >= 0 else -1
+    retention_ms = _retention_ms(log)
+    oldest_kept = now_ms - retention_ms if retention_ms >= 0 else -1
     while True:
         count = 0
         for segment in log.segments:
@@ -70,7 +99,10 @@ def _delete(log: Log, count: int, reason: str) -> int:
     doomed: list[Segment] = []
     for number in range(count):
         empty_active = segments[number] is segments.active and not segments.active.size
-        if empty_active or segments.end_of(number, log.log_end_offset) > log.high_watermark:
+        end_offset = segments.end_of(number, log.log_end_offset)
+        if empty_active or end_offset > log.high_watermark:
+            break
+        if _copied(log) and end_offset > max(log.tiered_end_offset, log.log_start_offset):
             break
         doomed.append(segments[number])
     if not doomed:
@@ -79,7 +111,8 @@ def _delete(log: Log, count: int, reason: str) -> int:
         if doomed[-1] is segments.active:
             log.roll()
         logger.info("deleting %d segments of %s below offset %d: %s", len(doomed), log.name, _end(log, doomed), reason)
-        log.advance_log_start(_end(log, doomed))
+        if not log.tiered:
+            log.advance_log_start(_end(log, doomed))
         truncating.remove_segments(log, doomed)
     except OSError as error:
         raise log.failed("deletion of segments", error) from error

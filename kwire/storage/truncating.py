@@ -28,7 +28,7 @@ def truncate_to(log: Log, offset: int) -> bool:
         return False
     logger.info("truncating %s from %d to %d", log.name, log.log_end_offset, offset)
     if log.segments.first.base_offset > offset:
-        truncate_fully_and_start_at(log, offset, None)
+        truncate_fully_and_start_at(log, offset, min(offset, log.log_start_offset) if log.tiered else None)
         return True
     try:
         log.version += 1

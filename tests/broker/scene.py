@@ -31,6 +31,7 @@ from kwire.protocol.messages.produce import (
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.record import Record
 from kwire.protocol.schema import Message
+from kwire.remote.object_store import ObjectStore
 from kwire.security.authorizer import Authorizer, Operation, ResourceType
 from kwire.storage.log import Log
 
@@ -164,12 +165,13 @@ async def running(
     *,
     files: MemoryFileSystem | None = None,
     authorizer: Authorizer | None = None,
+    objects: ObjectStore | None = None,
 ) -> AsyncIterator[Scene]:
     """A broker that is started, connected to, and stopped at the end; on the same `files` it finds its data again."""
     network = MemoryNetwork()
     files = files or MemoryFileSystem()
     config = BrokerConfig({"listeners": f"PLAINTEXT://{HOST}:{PORT}", "log.dirs": "data", **(settings or {})})
-    broker = Broker(config, memory_ports(network, files), authorizer=authorizer)
+    broker = Broker(config, memory_ports(network, files), authorizer=authorizer, objects=objects)
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
         connection = await Connection.open(network.transport("client"), HOST, PORT)

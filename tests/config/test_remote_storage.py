@@ -124,7 +124,7 @@ def test_what_is_warned_of() -> None:
     config = RemoteStorageConfig(
         S3
         | {
-            "rsm.config.chunk.size": "4194304",
+            "rsm.config.custom.metadata.fields.include": "REMOTE_SIZE",
             "rsm.config.fetch.chunk.cache.class": "io.aiven.DiskChunkCache",
             "rsm.config.storage.s3.buckets": "typo",
             "rsm.config.encryption.enabled": "false",
@@ -132,7 +132,8 @@ def test_what_is_warned_of() -> None:
     )
     assert config.warnings == (
         "unknown configuration: rsm.config.storage.s3.buckets",
-        "no effect, kwire has nothing to tune there: rsm.config.chunk.size, rsm.config.fetch.chunk.cache.class",
+        "no effect, kwire has nothing to tune there: rsm.config.custom.metadata.fields.include, "
+        "rsm.config.fetch.chunk.cache.class",
     )
 
 

@@ -93,18 +93,8 @@ def test_a_log_config_cannot_be_changed() -> None:
         ({"segment.bytes": "1000000000", "foo": "bar"}, "Unknown topic config name: foo"),
         ({"retention.ms": ""}, "Invalid value  for configuration retention.ms: Not a number of type LONG"),
         (
-            {"local.retention.ms": "100"},
-            "Invalid value 100 for configuration local.retention.ms: "
-            "this version of kwire supports only its default, '-2'",
-        ),
-        (
             {"min.compaction.lag.ms": "101", "max.compaction.lag.ms": "100"},
             "conflict topic config setting min.compaction.lag.ms (101) > max.compaction.lag.ms (100)",
-        ),
-        (
-            {"remote.storage.enable": "true"},
-            "Invalid value true for configuration remote.storage.enable: "
-            "this version of kwire supports only its default, 'false'",
         ),
         (
             {"leader.replication.throttled.replicas": "*"},

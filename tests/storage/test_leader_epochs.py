@@ -99,3 +99,14 @@ def test_clear():
 def test_negative_values_are_refused():
     with pytest.raises(ValueError, match="epoch -1"):
         cache().assign(-1, 5)
+
+
+def test_what_came_before_is_put_in_front() -> None:
+    cache = LeaderEpochCache([(3, 30), (5, 50)])
+    cache.begin_with([(0, 0), (2, 15)])
+    assert cache.entries() == [(0, 0), (2, 15), (3, 30), (5, 50)]
+    cache = LeaderEpochCache([(2, 30), (5, 50)])
+    cache.begin_with([(0, 0), (2, 15), (4, 20)])
+    assert cache.entries() == [(0, 0), (2, 15), (5, 50)]
+    cache.begin_with([])
+    assert cache.entries() == [(0, 0), (2, 15), (5, 50)]

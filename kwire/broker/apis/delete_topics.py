@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kwire.cluster.topics import Result
+from kwire.metadata.image import MetadataImage, TopicImage
 from kwire.protocol import uuids
 from kwire.protocol.errors import UNAUTHORIZED, ErrorCode, KafkaError
 from kwire.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
@@ -42,6 +44,8 @@ async def handle(broker: Broker, context: RequestContext, request: DeleteTopicsR
             refused.append(Result(None, topic_id, error=unauthorized))
         else:
             refused.append(Result(known, topic_id, error=unauthorized))
+    if broker.tiering is not None:
+        await broker.tiering.mark_deleted(_present(image, allowed))
     results = refused + await broker.controller.delete_topics(allowed)
     return DeleteTopicsResponse(responses=[_told(result) for result in results])
 
@@ -50,6 +54,13 @@ def failed(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsRespo
     return DeleteTopicsResponse(
         responses=[_told(Result(name, topic_id, error=error)) for name, topic_id in _asked(request)]
     )
+
+
+def _present(image: MetadataImage, asked: list[tuple[str | None, bytes]]) -> Iterator[TopicImage]:
+    for name, topic_id in asked:
+        topic = image.topic_by_id(topic_id) if name is None else image.topics.get(name)
+        if topic is not None:
+            yield topic
 
 
 def _asked(request: DeleteTopicsRequest) -> list[tuple[str | None, bytes]]:

@@ -112,7 +112,14 @@ class _Fetch:
         max_bytes = request.max_bytes
         if not self._from_follower:
             max_bytes = min(max_bytes, broker.config["fetch.max.bytes"])
-        self.reader = Reader(broker.clock, max_bytes, bound=bound, replica_id=replica_id, replica_epoch=replica_epoch)
+        self.reader = Reader(
+            broker.clock,
+            max_bytes,
+            bound=bound,
+            replica_id=replica_id,
+            replica_epoch=replica_epoch,
+            tiering=broker.tiering,
+        )
         self.targets = [self._target(asked) for asked in partitions.values()]
 
     def _open_session(

@@ -92,11 +92,17 @@ async def _list(
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     if asked.timestamp < EARLIEST_PENDING_UPLOAD:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    return await broker.replicas.partition(topic, asked.partition_index).list_offset(
-        asked.timestamp,
-        bound,
-        current_leader_epoch=asked.current_leader_epoch,
-        leader_only=request.replica_id != _DEBUGGER,
+    partition = broker.replicas.partition(topic, asked.partition_index)
+    leader_only = request.replica_id != _DEBUGGER
+    if broker.tiering is not None and leader_only:
+        log = partition.local_log(asked.current_leader_epoch)
+        if log.tiered and log.log_start_offset < log.local_start_offset:
+            within_ms = request.timeout_ms if request.timeout_ms > 0 else None
+            found = await broker.tiering.reads.list_offset(partition, asked.timestamp, within_ms)
+            if found is not None:
+                return ListedOffset(found.timestamp, found.offset, found.leader_epoch)
+    return await partition.list_offset(
+        asked.timestamp, bound, current_leader_epoch=asked.current_leader_epoch, leader_only=leader_only
     )
 
 

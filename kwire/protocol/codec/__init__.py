@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kwire.ports.files import FileSlice
 from kwire.protocol.codec.errors import EncodeError, MalformedError, UnsupportedFieldError, UnsupportedVersionError
 from kwire.protocol.codec.functions import find
 from kwire.protocol.schema import Message
 
 if TYPE_CHECKING:
-    from kwire.ports.files import FileSlice
+    from kwire.ports.files import Buffer
+    from kwire.ports.transport import Part
 
 __all__ = [
     "EncodeError",
@@ -60,15 +62,23 @@ def _find_decoder(message: type[Message], version: int) -> Callable[[bytes | mem
 
 
 def encode(message: Message, version: int) -> bytes:
-    """The message as bytes; slices of files are read. Raises as `encode_parts`."""
+    """The message as bytes; slices of files are read. Raises as `encode_parts`; EncodeError for what is streamed."""
     parts = encode_parts(message, version)
     if len(parts) == 1 and isinstance(parts[0], bytes):
         return parts[0]
-    return b"".join([part if isinstance(part, bytes | bytearray | memoryview) else part.read() for part in parts])
+    return b"".join(map(_bytes_of, parts))
 
 
-def encode_parts(message: Message, version: int) -> list[bytes | memoryview | FileSlice]:
-    """The message as parts to be sent one after the other: large records and slices of files are parts of their own.
+def _bytes_of(part: Part) -> Buffer:
+    if isinstance(part, bytes | bytearray | memoryview):
+        return part
+    if isinstance(part, FileSlice):
+        return part.read()
+    raise EncodeError("a part of the message comes only while it is sent")
+
+
+def encode_parts(message: Message, version: int) -> list[Part]:
+    """The message as parts to be sent one after the other: large records and what is not in memory are their own.
 
     UnsupportedFieldError if a field holds a value that the version cannot carry and must not drop, EncodeError if a
     value does not fit its type, UnsupportedVersionError if there is no such version. Only the length of a uuid, which
@@ -78,7 +88,7 @@ def encode_parts(message: Message, version: int) -> list[bytes | memoryview | Fi
     encoder = _encoders.get((cls, version))
     if encoder is None:
         encoder = _encoders[cls, version] = find(cls, version, "encode")
-    parts: list[bytes | memoryview | FileSlice] = []
+    parts: list[Part] = []
     rest = encoder(message, parts)
     if rest or not parts:
         parts.append(rest)

@@ -1,0 +1,88 @@
+"""Tiered storage as a part of a broker: opening the object store, and fetches that reach into it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import trio
+
+from kwire.cluster.replica import Bound
+from kwire.cluster.tiering.settings import TieringSettings
+from kwire.cluster.tiering.tiering import Tiering
+from kwire.config.remote_log_metadata import RemoteLogMetadataConfig
+from kwire.config.remote_storage import RemoteStorageConfig
+from kwire.protocol.errors import KafkaError
+from kwire.remote.object_store import ObjectStore
+from kwire.remote.opening import open_object_store
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+    from kwire.broker.fetching import Target
+
+logger = logging.getLogger(__name__)
+
+
+def settings_of(broker: Broker) -> TieringSettings:
+    """Raises ConfigError."""
+    config = broker.config
+    storage = RemoteStorageConfig(config.originals, config["remote.log.storage.manager.impl.prefix"])
+    metadata = RemoteLogMetadataConfig(config.originals, config["remote.log.metadata.manager.impl.prefix"])
+    return TieringSettings(lambda: broker.config, storage, metadata)
+
+
+async def open_store(broker: Broker) -> ObjectStore:
+    """The object store of the configuration. Raises ConfigError, RemoteStorageError."""
+    settings = settings_of(broker)
+    for line in (*settings.storage.warnings, *settings.metadata.warnings):
+        logger.warning("%s", line)
+    return await open_object_store(settings.storage, broker.ports)
+
+
+def make(broker: Broker, objects: ObjectStore, spawn: Callable[..., None]) -> Tiering:
+    """`spawn` starts a task that lives as long as the broker. Raises ConfigError."""
+    return Tiering(
+        settings_of(broker),
+        broker.store,
+        broker.controller,
+        broker.replicas,
+        broker.logs.services,
+        objects,
+        broker.logs.online_dirs[0].path,
+        broker.randomness,
+        spawn,
+    )
+
+
+async def fetch_tiered(
+    tiering: Tiering, targets: Sequence[Target], room: int, bound: Bound, *, any_found: bool
+) -> None:
+    """Reads the targets whose offsets are in remote storage only, all at once: each at most what `room` leaves.
+
+    `any_found`: whether other targets have records; else the first batch that is found comes however large it is.
+    """
+    async with trio.open_nursery() as nursery:
+        for target in targets:
+            max_bytes = min(target.asked.max_bytes, room)
+            nursery.start_soon(_fetch, tiering, target, max_bytes, bound, not any_found)
+            any_found = True
+            room = max(0, room - max_bytes)
+
+
+async def _fetch(tiering: Tiering, target: Target, max_bytes: int, bound: Bound, min_one: bool) -> None:
+    partition, read = target.partition, target.read
+    if partition is None or read is None:
+        return
+    try:
+        found = await tiering.reads.fetch(
+            partition,
+            target.asked.fetch_offset,
+            max_bytes,
+            min_one=min_one,
+            committed=bound is Bound.LAST_STABLE_OFFSET,
+        )
+    except KafkaError as error:
+        target.error, target.read = error, None
+    else:
+        target.read = read._replace(slice=found.slice, aborted=found.aborted)

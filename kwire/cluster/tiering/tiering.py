@@ -1,0 +1,301 @@
+"""Tiered storage on one broker: what goes on beside the requests, and what requests ask of it.
+
+tiering = Tiering(...)
+await tiering.run()                        in a task: `__remote_log_metadata`, copies, expiry, removals
+await tiering.reads.fetch(partition, …)    what is not here any more
+await tiering.mark_deleted(topics)         before topics are deleted
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import trio
+
+from kwire.cluster.controller import Controller
+from kwire.cluster.internal_topics import remote_log_metadata
+from kwire.cluster.tiering.copier import Copier
+from kwire.cluster.tiering.metadata import DeleteState, RemoteLogMetadata
+from kwire.cluster.tiering.reads import RemoteReads, identity
+from kwire.cluster.tiering.remover import Remover
+from kwire.cluster.tiering.settings import TieringSettings
+from kwire.metadata.image import MetadataImage, TopicImage
+from kwire.metadata.names import REMOTE_LOG_METADATA
+from kwire.metadata.store import MetadataStore
+from kwire.ports.randomness import Randomness
+from kwire.protocol.errors import KafkaError
+from kwire.remote.errors import RemoteStorageError
+from kwire.remote.object_store import ObjectStore
+from kwire.storage.services import StorageServices
+from kwire.storage.throttle import Throttle
+from kwire.storage.tiered.chunks import ChunkCache
+from kwire.storage.tiered.expiring import Retention, expire
+from kwire.storage.tiered.index_cache import FOLDER, IndexCache
+from kwire.storage.tiered.remote_reading import RemoteReader
+from kwire.storage.tiered.remote_segment import TopicIdPartition
+from kwire.storage.tiered.remote_segments import RemoteSegments
+
+if TYPE_CHECKING:
+    from kwire.cluster.partition import Partition
+    from kwire.cluster.replicas import ReplicaManager
+    from kwire.storage.log import Log
+
+logger = logging.getLogger(__name__)
+
+_EXPECTED = (RemoteStorageError, KafkaError)
+
+
+class Tiering:
+    """For the event loop's thread."""
+
+    def __init__(
+        self,
+        settings: TieringSettings,
+        store: MetadataStore,
+        controller: Controller,
+        replicas: ReplicaManager,
+        services: StorageServices,
+        objects: ObjectStore,
+        index_dir: str,
+        randomness: Randomness,
+        spawn: Callable[..., None],
+    ) -> None:
+        """`objects` is the object store, `index_dir` a log dir for the cache of indexes.
+
+        `spawn` starts a task that lives as long as the broker.
+        """
+        self._settings = settings
+        self._store = store
+        self._controller = controller
+        self._replicas = replicas
+        self._randomness = randomness
+        self._spawn = spawn
+        self._readers = trio.CapacityLimiter(settings.readers)
+        self._metadata = RemoteLogMetadata(services.clock, replicas.broker_id, settings.publish_within_s)
+        self._chunks = ChunkCache(
+            objects,
+            self._readers,
+            spawn,
+            chunk_bytes=settings.chunk_bytes,
+            cache_bytes=settings.chunk_cache_bytes,
+            ahead_bytes=settings.ahead_bytes,
+        )
+        folder = f"{index_dir}/{FOLDER}"
+        self._indexes = IndexCache(
+            services, objects, self._readers, folder, lambda: settings.index_bytes, settings.index_ttl_ms
+        )
+        self._remover = Remover(self._metadata, objects, self._chunks)
+        self._copier = Copier(
+            self._metadata,
+            objects,
+            self._remover,
+            Throttle(services.clock, lambda: settings.copy_rate),
+            services.clock,
+            replicas.broker_id,
+            randomness.uuid,
+        )
+        self._clock = services.clock
+        reader = RemoteReader(self._chunks, self._indexes, services.executor)
+        self.reads = RemoteReads(
+            self._metadata, reader, settings, Throttle(services.clock, lambda: settings.fetch_rate), spawn
+        )
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await self._indexes.open()
+        await self._make_topic()
+        self.follow(self._store.image)
+        self._replicas.listen(REMOTE_LOG_METADATA, self._metadata)
+        settings = self._settings
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._metadata.run)
+            nursery.start_soon(self._each, "copies", self._tiered, self._copier.copy, lambda: settings.copiers)
+            nursery.start_soon(self._each, "clean-up", self._led, self._clean_up, lambda: settings.expirers)
+            nursery.start_soon(self._each, "removal", self._removable, self._remove_all, lambda: settings.expirers)
+
+    def follow(self, image: MetadataImage) -> None:
+        """Takes over how many partitions `__remote_log_metadata` has."""
+        topic = image.topics.get(REMOTE_LOG_METADATA)
+        self._metadata.topic_partitions = 0 if topic is None else len(topic.partitions)
+
+    async def _make_topic(self) -> None:
+        while REMOTE_LOG_METADATA not in self._store.image.topics:
+            try:
+                await self._controller.create_internal_topic(lambda _: remote_log_metadata(self._settings.metadata))
+            except KafkaError as error:
+                logger.error("%s can't be created, nothing is tiered until it can: %s", REMOTE_LOG_METADATA, error)
+                await trio.sleep(self._settings.task_interval_s)
+
+    def known(self) -> Iterator[tuple[TopicIdPartition, RemoteSegments]]:
+        """What lies in remote storage, of the partitions whose records this broker keeps."""
+        return self._metadata.known()
+
+    # At intervals
+
+    async def _each(
+        self,
+        what: str,
+        find: Callable[[], Iterable[Partition] | Iterable[TopicIdPartition]],
+        work: Callable[..., Awaitable[None]],
+        at_once: Callable[[], int],
+    ) -> None:
+        """Does the work for all that are found, some at once, at intervals; what fails waits longer each time."""
+        settings = self._settings
+        busy: set[TopicIdPartition] = set()
+        retries: dict[TopicIdPartition, _Retry] = {}
+        wake = trio.Event()
+
+        async def one(found: Partition | TopicIdPartition) -> None:
+            key = _key(found)
+            try:
+                await work(found)
+            except _EXPECTED as error:
+                retry = retries[key] = retries.get(key) or _Retry(settings, self._randomness)
+                retry.failed()
+                logger.warning("tiered storage: %s of %s failed, tried again later: %s", what, key, error)
+            except Exception:
+                retry = retries[key] = retries.get(key) or _Retry(settings, self._randomness)
+                retry.failed()
+                logger.exception("tiered storage: %s of %s failed, tried again later", what, key)
+            else:
+                retries.pop(key, None)
+            finally:
+                busy.discard(key)
+                wake.set()
+
+        async with trio.open_nursery() as nursery:
+            while True:
+                present = {_key(found): found for found in find()}
+                retries = {key: retry for key, retry in retries.items() if key in present or key in busy}
+                for key, found in present.items():
+                    if key in busy or (key in retries and not retries[key].due):
+                        continue
+                    while len(busy) >= at_once():
+                        wake = trio.Event()
+                        await wake.wait()
+                    busy.add(key)
+                    nursery.start_soon(one, found)
+                soonest = min((retry.at for key, retry in retries.items() if key not in busy), default=float("inf"))
+                await trio.sleep_until(min(trio.current_time() + settings.task_interval_s, soonest))
+
+    def _led(self) -> Iterator[Partition]:
+        """The partitions of which this broker may have something to tidy up in remote storage."""
+        for found in list(self._replicas.partitions.values()):
+            if found.is_leader and found.log is not None and found.topic != REMOTE_LOG_METADATA:
+                log = found.log
+                if log.tiered or log.config.remote_log_delete_on_disable:
+                    yield found
+
+    def _tiered(self) -> Iterator[Partition]:
+        for found in self._led():
+            if found.log is not None and found.log.tiered:
+                yield found
+
+    def _removable(self) -> Iterator[TopicIdPartition]:
+        """The partitions whose topics are deleted, once nothing of them is being copied."""
+        topics = {topic.id for topic in self._store.image.topics.values()}
+        for of, _ in self._metadata.deleted():
+            if of.topic_id not in topics and of not in self._copier.copying:
+                yield of
+
+    # Expiry and removal
+
+    async def _clean_up(self, partition: Partition) -> None:
+        """What has expired, what was left behind by a crash; all of it where remote storage was switched off."""
+        log, of = partition.log, identity(partition)
+        if log is None:
+            return
+        if not log.tiered:
+            await self._empty(partition, log)
+            return
+        segments = self._copier.adopt(partition)
+        if segments is None:
+            return
+        only_local = sum(segment.size for segment in log.segments if segment.base_offset >= log.tiered_end_offset)
+        retention = Retention(
+            log.config.retention_ms,
+            log.config.retention_bytes,
+            self._clock.wall_ms(),
+            log.log_start_offset,
+            only_local,
+        )
+        expiry = expire(segments, log.epochs.entries(), retention, self._copier.under_way)
+        if expiry.log_start_offset is not None:
+            self._advance(partition, log, expiry.log_start_offset)
+        for segment in expiry.doomed:
+            await self._remover.remove(of, segment)
+        # Where copies were switched off, the local log may begin far behind what is left there.
+        if next(segments.readable(log.epochs.entries(), log.log_start_offset), None) is None:
+            self._advance(partition, log, log.local_start_offset)
+
+    def _advance(self, partition: Partition, log: Log, offset: int) -> None:
+        if log.advance_log_start(min(offset, log.high_watermark)):
+            partition.changed()
+
+    async def _empty(self, partition: Partition, log: Log) -> None:
+        of = identity(partition)
+        segments = self._metadata.segments(of)
+        if segments:
+            self._advance(partition, log, log.local_start_offset)
+            log.tiered_end_offset = 0
+            self._copier.forget(of)
+            for segment in segments:
+                if segment.id not in self._copier.under_way:
+                    await self._remover.remove(of, segment)
+
+    async def mark_deleted(self, topics: Iterable[TopicImage]) -> None:
+        """Says that these topics are about to be deleted, so that what is in remote storage of them will be too.
+
+        To be called before their deletion is committed: a mark of a topic that is still there means nothing. Raises
+        KafkaError where that cannot be written.
+        """
+        for topic in topics:
+            of_all = set(self._metadata.partitions_of(topic.id))
+            if any(partition.log is not None and partition.log.tiered for partition in self._here(topic)):
+                of_all.update(TopicIdPartition(topic.name, topic.id, index) for index in range(len(topic.partitions)))
+            for of in of_all:  # a copy may begin at any moment: those without any are marked too
+                await self._metadata.delete_partition(of, DeleteState.DELETE_PARTITION_MARKED)
+
+    def _here(self, topic: TopicImage) -> Iterator[Partition]:
+        for index in range(len(topic.partitions)):
+            found = self._replicas.partitions.get((topic.name, index))
+            if found is not None:
+                yield found
+
+    async def _remove_all(self, of: TopicIdPartition) -> None:
+        """Deletes all copies of a partition whose topic is deleted."""
+        self._copier.forget(of)
+        segments = self._metadata.segments(of)
+        if segments is None:
+            return
+        await self._metadata.delete_partition(of, DeleteState.DELETE_PARTITION_STARTED)
+        for segment in segments:
+            await self._remover.remove(of, segment)
+        await self._metadata.delete_partition(of, DeleteState.DELETE_PARTITION_FINISHED)
+        logger.info("removed what was in remote storage of %s, which is deleted", of)
+
+
+class _Retry:
+    """When what failed is tried again: the waits double."""
+
+    def __init__(self, settings: TieringSettings, randomness: Randomness) -> None:
+        self._settings = settings
+        self._randomness = randomness
+        self._wait_s = settings.first_backoff_s
+        self.at = 0.0
+        """By Trio's clock."""
+
+    def failed(self) -> None:
+        jitter = 1 + self._settings.backoff_jitter * (self._randomness.below(2001) / 1000 - 1)
+        self.at = trio.current_time() + self._wait_s * jitter
+        self._wait_s = min(2 * self._wait_s, self._settings.longest_backoff_s)
+
+    @property
+    def due(self) -> bool:
+        return trio.current_time() >= self.at
+
+
+def _key(found: Partition | TopicIdPartition) -> TopicIdPartition:
+    return found if isinstance(found, TopicIdPartition) else identity(found)

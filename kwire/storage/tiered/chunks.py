@@ -1,0 +1,151 @@
+"""Large objects, read in chunks that are kept for a while, and fetched before they are asked for.
+
+Who reads an object from its beginning to its end gets the next chunks while he is busy with this one. What all readers
+together may hold is bounded: `cache_bytes` of chunks that were read, `ahead_bytes` of chunks on their way before they
+are asked for.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import NamedTuple
+
+import trio
+
+from kwire.remote.errors import RemoteStorageError, RemoteStorageUnavailable
+from kwire.remote.object_store import ObjectStore
+
+
+class RemoteObject(NamedTuple):
+    """An object whose size is known."""
+
+    key: str
+    size: int
+
+
+_Chunk = tuple[str, int]
+"""(key of the object, number of the chunk)"""
+
+
+class _Loading:
+    """A chunk on its way."""
+
+    __slots__ = ("ahead", "done", "error", "size")
+
+    def __init__(self, size: int, *, ahead: bool) -> None:
+        self.size = size
+        self.ahead = ahead
+        self.done = trio.Event()
+        self.error: RemoteStorageError | None = None
+
+
+class ChunkCache:
+    """Chunks of the objects of one store. For the event loop's thread."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        limiter: trio.CapacityLimiter,
+        spawn: Callable[..., None],
+        *,
+        chunk_bytes: int,
+        cache_bytes: int,
+        ahead_bytes: int,
+    ) -> None:
+        """`limiter` bounds the reads under way; `spawn` starts a task that outlives who asked for the chunk."""
+        self._store = store
+        self._limiter = limiter
+        self._spawn = spawn
+        self._chunk_bytes = chunk_bytes
+        self._cache_bytes = cache_bytes
+        self._ahead_bytes = ahead_bytes
+        self._chunks: OrderedDict[_Chunk, bytes] = OrderedDict()
+        self._held = 0
+        self._loading: dict[_Chunk, _Loading] = {}
+
+    @property
+    def held(self) -> int:
+        """Bytes of the chunks that are kept."""
+        return self._held
+
+    async def read(self, of: RemoteObject, start: int, end: int) -> memoryview:
+        """From byte `start` on, at least one, up to `end` (exclusive) or the end of a chunk.
+
+        `end` says how far the reader will go: what is between is fetched ahead. Raises RemoteStorageError.
+        """
+        number = start // self._chunk_bytes
+        data = await self._chunk(of, number)
+        sequential = end > (number + 1) * self._chunk_bytes or (of.key, number - 1) in self._chunks
+        if sequential:
+            self._fetch_ahead(of, number + 1)
+        first = start - number * self._chunk_bytes
+        return memoryview(data)[first : first + end - start]
+
+    async def exactly(self, of: RemoteObject, start: int, end: int) -> bytes:
+        """All bytes of [start, end), which must not be more than a batch or so. Raises RemoteStorageError."""
+        parts = []
+        while start < end:
+            part = await self.read(of, start, end)
+            parts.append(part)
+            start += len(part)
+        return b"".join(parts)
+
+    def forget(self, key: str) -> None:
+        """Drops what is kept of an object that was deleted."""
+        for chunk in [chunk for chunk in self._chunks if chunk[0] == key]:
+            self._held -= len(self._chunks.pop(chunk))
+
+    async def _chunk(self, of: RemoteObject, number: int) -> bytes:
+        chunk = of.key, number
+        while True:
+            data = self._chunks.get(chunk)
+            if data is not None:
+                self._chunks.move_to_end(chunk)
+                return data
+            loading = self._loading.get(chunk) or self._begin(of, number, ahead=False)
+            await loading.done.wait()
+            if loading.error is not None:
+                raise loading.error
+
+    def _begin(self, of: RemoteObject, number: int, *, ahead: bool) -> _Loading:
+        start = number * self._chunk_bytes
+        loading = _Loading(min(self._chunk_bytes, of.size - start), ahead=ahead)
+        self._loading[of.key, number] = loading
+        self._spawn(self._load, of, number, loading)
+        return loading
+
+    def _fetch_ahead(self, of: RemoteObject, number: int) -> None:
+        under_way = sum(loading.size for loading in self._loading.values() if loading.ahead)
+        for following in range(number, number + max(1, self._ahead_bytes // self._chunk_bytes)):
+            if following * self._chunk_bytes >= of.size:
+                break
+            chunk = of.key, following
+            if chunk in self._chunks or chunk in self._loading:
+                continue
+            if under_way + self._chunk_bytes > self._ahead_bytes:
+                break
+            under_way += self._begin(of, following, ahead=True).size
+
+    async def _load(self, of: RemoteObject, number: int, loading: _Loading) -> None:
+        start = number * self._chunk_bytes
+        try:
+            async with self._limiter:
+                data = await self._store.get(of.key, start, start + loading.size)
+            if len(data) != loading.size:
+                raise RemoteStorageError(f"{of.key} ends at byte {start + len(data)}, it should have {of.size} bytes")
+            self._keep((of.key, number), data)
+        except RemoteStorageError as error:
+            loading.error = error
+        finally:
+            del self._loading[of.key, number]
+            if loading.error is None and (of.key, number) not in self._chunks:
+                loading.error = RemoteStorageUnavailable(f"the reading of {of.key} was given up")
+            loading.done.set()
+
+    def _keep(self, chunk: _Chunk, data: bytes) -> None:
+        self._chunks[chunk] = data
+        self._held += len(data)
+        while self._held > self._cache_bytes and len(self._chunks) > 1:
+            _, dropped = self._chunks.popitem(last=False)
+            self._held -= len(dropped)

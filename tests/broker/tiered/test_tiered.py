@@ -1,0 +1,114 @@
+"""A topic whose older segments are in remote storage, as clients see it."""
+
+from __future__ import annotations
+
+import trio
+import trio.testing
+
+from kwire.cluster.replica import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST_TIERED
+from tests.broker.tiered.support import TIERED, TieredPlace, fetch, fill, list_offset, read_all, until
+
+
+async def test_what_is_gone_here_is_read_from_remote_storage(autojump_clock: trio.testing.MockClock) -> None:
+    place = TieredPlace()
+    async with place.broker() as scene:
+        await scene.create("t", **TIERED)
+        values = await fill(scene, "t", 30)
+        log = scene.log("t")
+        await until(lambda: log.local_start_offset >= 60)
+        assert log.log_start_offset == 0
+        assert log.size < 5000
+        expected = list(enumerate(values))
+        assert await read_all(scene, "t") == expected
+        assert await read_all(scene, "t", 7) == expected[7:]
+        assert await read_all(scene, "t", max_bytes=1) == expected
+
+
+async def test_segments_are_copied_once_with_all_that_belongs_to_them(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    place = TieredPlace()
+    async with place.broker() as scene:
+        await scene.create("t", **TIERED)
+        await fill(scene, "t", 30)
+        log = scene.log("t")
+        await until(lambda: log.tiered_end_offset == log.segments.active.base_offset > 0)
+        keys = await place.keys()
+        bases = sorted({key.split("/")[2].split("-")[0] for key in keys})
+        assert len(place.logs(keys)) == len(bases)
+        for base in bases:
+            suffixes = sorted("." + key.split(".", 1)[1] for key in keys if f"/{base}-" in key)
+            assert suffixes == [".index", ".leader-epoch-checkpoint", ".log", ".snapshot", ".timeindex"]
+        await trio.sleep(60)
+        assert await place.keys() == keys
+
+
+async def test_list_offsets_knows_both_places(autojump_clock: trio.testing.MockClock) -> None:
+    place = TieredPlace()
+    async with place.broker() as scene:
+        await scene.create("t", **TIERED)
+        assert (await list_offset(scene, "t", LATEST_TIERED)).offset == -1
+        assert (await list_offset(scene, "t", EARLIEST_PENDING_UPLOAD)).offset == 0
+        times = []
+        for _ in range(30):
+            times.append(scene.broker.clock.wall_ms())
+            await fill(scene, "t", 1)
+            await trio.sleep(1)
+        log = scene.log("t")
+        await until(lambda: log.local_start_offset >= 60)
+        assert (await list_offset(scene, "t", EARLIEST)).offset == 0
+        assert (await list_offset(scene, "t", EARLIEST_LOCAL)).offset == log.local_start_offset
+        assert (await list_offset(scene, "t", LATEST_TIERED)).offset == log.tiered_end_offset - 1
+        assert (await list_offset(scene, "t", EARLIEST_PENDING_UPLOAD)).offset == log.tiered_end_offset
+        for number, time in enumerate(times):
+            found = await list_offset(scene, "t", time)
+            assert (found.offset, found.timestamp) == (3 * number, time)
+        assert (await list_offset(scene, "t", times[-1] + 1)).offset == -1
+
+
+async def test_a_restart_finds_what_was_copied(autojump_clock: trio.testing.MockClock) -> None:
+    place = TieredPlace()
+    async with place.broker() as scene:
+        await scene.create("t", **TIERED)
+        values = await fill(scene, "t", 30)
+        await until(lambda: scene.log("t").local_start_offset >= 60)
+        keys = await place.keys()
+    async with place.broker() as scene:
+        await until(lambda: scene.log("t").tiered_end_offset > 0)
+        assert await read_all(scene, "t") == list(enumerate(values))
+        await trio.sleep(30)
+        assert [key for key in keys if key in await place.keys()] == keys
+        more = await fill(scene, "t", 10)
+        assert [value for _, value in await read_all(scene, "t", len(values))] == more
+
+
+async def test_retention_of_the_whole_log_deletes_remote_segments(autojump_clock: trio.testing.MockClock) -> None:
+    place = TieredPlace()
+    async with place.broker() as scene:
+        await scene.create("t", **TIERED, retention_bytes="6000")
+        await fill(scene, "t", 40)
+        log = scene.log("t")
+        await until(lambda: log.log_start_offset > 0 and log.local_start_offset > log.log_start_offset)
+        await trio.sleep(10)
+        start = log.log_start_offset
+        assert (await fetch(scene, "t", start - 1)).error_code == 1  # OFFSET_OUT_OF_RANGE
+        assert (await read_all(scene, "t", start))[0][0] == start
+        oldest = min(int(key.split("/")[2].split("-")[0]) for key in await place.keys())
+        assert oldest == start
+
+
+async def test_a_deleted_topic_leaves_nothing_in_remote_storage(autojump_clock: trio.testing.MockClock) -> None:
+    from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+
+    place = TieredPlace()
+    async with place.broker() as scene:
+        await scene.create("t", **TIERED)
+        await scene.create("u", **TIERED)
+        await fill(scene, "t", 30)
+        await fill(scene, "u", 30)
+        await until(lambda: min(scene.log("t").tiered_end_offset, scene.log("u").tiered_end_offset) > 60)
+        of_u = [key for key in await place.keys() if key.startswith("u-")]
+        response = await scene.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000))
+        assert response.responses[0].error_code == 0
+        await trio.sleep(30)
+        assert await place.keys() == of_u

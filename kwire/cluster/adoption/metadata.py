@@ -72,7 +72,7 @@ def _configs(
     for (kind, name), values in sorted(state.configs.items()):
         match kind:
             case _ if kind == TOPIC and name in topics:
-                kept = _valid(f"topic {name}", values, validate_topic_configs, left_out)
+                kept = _valid(f"topic {name}", values, _validate_topic, left_out)
                 found["topic", name] = kept
             case _ if kind == BROKER and name in ("", str(node_id)):
                 whose = f"broker {name}" if name else "all brokers"
@@ -90,6 +90,12 @@ def _configs(
             case _ if kind == CLIENT_METRICS:
                 left_out.append(f"the client metrics subscription {name}: kwire has none")
     return {key: values for key, values in found.items() if values}
+
+
+def _validate_topic(proposed: Mapping[str, str]) -> None:
+    validate_topic_configs(proposed)
+    if proposed.get("remote.storage.enable") == "true":
+        raise ConfigError("what Apache Kafka has in remote storage is not taken over, only what lies in the directories")
 
 
 def _valid(

@@ -19,7 +19,7 @@ help:
 
 # make lint   checks style (ruff), types (mypy) and the direction of imports (import-linter)
 # make bench  measures kwire beside Apache Kafka; BENCH="--pairs 5 --only fresh" passes options on
-# make crash  kills a transactional pipeline and its broker, hundreds of times; CRASH="--rounds 20 --seed 7" passes options on
+# make crash  kills brokers under producers and pipelines, hundreds of times; CRASH="--rounds 20 --seed 7" passes options on
 # make spark  resolves the jars of Spark's Kafka connector ahead of time
 # make format rewrites the sources in the one style
 # make clean  removes the environment and what tools left; ./kwire-data stays
@@ -41,7 +41,7 @@ bench: $(VENV)/.test jars
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m benchmarks $(BENCH)
 
 crash: $(VENV)/.test jars
-	$(BIN)/python -m compat_tests.exactly_once $(CRASH)
+	$(BIN)/python -m compat_tests.durability $(CRASH)
 
 spark: $(VENV)/.test
 	$(BIN)/python -m jvm spark

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 from confluent_kafka import KafkaError, Message, Producer
 from kafka import KafkaProducer
@@ -23,7 +24,7 @@ class Stream(ABC):
         self.failures: list[object] = []
 
     @abstractmethod
-    def send(self, place: int, value: bytes) -> None: ...
+    def send(self, place: int, value: bytes, key: bytes | None = None) -> None: ...
 
     @abstractmethod
     def poll(self) -> None:
@@ -44,7 +45,9 @@ class Stream(ABC):
 
 
 class ConfluentStream(Stream):
-    def __init__(self, bootstrap: str, topic: str, *, idempotent: bool) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, *, idempotent: bool, settings: Mapping[str, object] | None = None
+    ) -> None:
         super().__init__()
         self._topic = topic
         self._producer = Producer(
@@ -57,17 +60,18 @@ class ConfluentStream(Stream):
                 "reconnect.backoff.max.ms": 4 * BACK_SOON_MS,
                 "retry.backoff.ms": BACK_SOON_MS,
                 "log_level": 0,
+                **(settings or {}),
             }
         )
 
-    def send(self, place: int, value: bytes) -> None:
+    def send(self, place: int, value: bytes, key: bytes | None = None) -> None:
         def report(error: KafkaError | None, message: Message) -> None:
             if error is None:
                 self.acknowledged[place] = message.offset()
             else:
                 self.failures.append(error)
 
-        self._producer.produce(self._topic, value, partition=0, on_delivery=report)
+        self._producer.produce(self._topic, value, key, partition=0, on_delivery=report)
         self._producer.poll(0)
 
     def poll(self) -> None:
@@ -91,8 +95,8 @@ class KafkaPythonStream(Stream):
             retry_backoff_ms=BACK_SOON_MS,
         )
 
-    def send(self, place: int, value: bytes) -> None:
-        future = self._producer.send(self._topic, value, partition=0)
+    def send(self, place: int, value: bytes, key: bytes | None = None) -> None:
+        future = self._producer.send(self._topic, value, key, partition=0)
         future.add_callback(lambda report: self.acknowledged.__setitem__(place, report.offset))
         future.add_errback(self.failures.append)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,7 +14,7 @@ from jvm.s3proxy import S3Proxy
 from kwire.remote.s3 import S3ObjectStore
 from tests.remote.conformance import *  # noqa: F403
 from tests.remote.conformance import file_of, keys
-from tests.remote.s3 import s3_config
+from tests.remote.s3 import s3_config, s3_settings
 
 MIB = 1 << 20
 
@@ -44,3 +47,17 @@ async def test_a_prefix_of_the_bucket(s3_server: S3Proxy, s3_bucket: str) -> Non
     assert await keys(whole) == ["in/hereafter"]
     await store.close()
     await whole.close()
+
+
+def test_copies_take_memory_for_parts_and_not_for_files(s3_server: S3Proxy, s3_bucket: str, tmp_path: Path) -> None:
+    file = tmp_path / "segment"
+    with file.open("wb") as content:
+        content.truncate(100 * MIB)
+        content.seek(50 * MIB)
+        content.write(b"amid")
+    settings = json.dumps(s3_settings(s3_server, s3_bucket, s3_multipart_upload_part_size=5 * MIB))
+    command = [sys.executable, "-m", "tests.remote.memory_of_copies", settings, str(file), "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    up, down = map(int, done.stdout.split())
+    assert up < 64, "MiB: three parts of 5 MiB, and what an allocator keeps"
+    assert down < 64

@@ -12,6 +12,7 @@ import os
 import shutil
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 
 from kwire.ports.files import Buffer, File, FileLock
 
@@ -163,8 +164,13 @@ class PosixFileSystem:
 
     def write_atomically(self, path: str, data: bytes, *, sync: bool = True) -> None:
         temporary = path + ".tmp"
-        self._write(temporary, data, sync=sync)
-        os.replace(temporary, path)
+        try:
+            self._write(temporary, data, sync=sync)
+            os.replace(temporary, path)
+        except OSError:
+            with suppress(OSError):  # on a full volume half a file is in everybody's way
+                os.unlink(temporary)
+            raise
         if sync:
             self.sync_dir(os.path.dirname(path) or ".")
 

@@ -4,6 +4,9 @@
     loading, survey              what a start finds
     creation, removal            logs of new partitions, and of those that are gone
     upkeep                       what is done at intervals
+    room                         what may still be written to a log dir
+    moving                       logs on their way to another log dir
+    leftovers                    what earlier runs left
     log_dir, checkpoints, layout a log dir and its small files, the names of everything
     log, received                one partition: appends, offsets, rolling; what a follower gets
     reading, timestamps          which bytes answer a fetch; which offset answers a time

@@ -338,6 +338,8 @@ class Log:
                 marker = read_end_txn_marker(b"".join(parts)) if header.control else None
                 update.append(header, base_offset, marker, transaction_version)
         first_offset = batches[0].base_offset
+        if origin is not Origin.COORDINATOR and self.log_dir.room is not None:
+            self.log_dir.room.check(size)
         try:
             rolling.segment_for(self, size, first_offset, last_offset, newest).append(buffers, appended)
             self.log_end_offset = last_offset + 1

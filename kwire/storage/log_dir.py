@@ -18,6 +18,7 @@ from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage import checkpoints, layout
 from kwire.storage.checkpoints import CorruptCheckpoint, TopicPartition
+from kwire.storage.room import Room
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,8 @@ class LogDir:
         self.writing = trio.Lock()
         """Held from deciding what a checkpoint is to say until it says so: two writers would take each other's file
         away, and the one with the older content might be the last."""
+        self.room: Room | None = None
+        """What may still be written; None: that is not looked at."""
         self.loaded = False
         """Whether all logs are loaded: from then on the files say what this broker did, before that what was left."""
         self._clean_shutdown: bytes | None = None

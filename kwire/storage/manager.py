@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TypeVar
 
 import trio
@@ -38,6 +39,7 @@ from kwire.storage.log_dir import LogDir, LogDirError
 from kwire.storage.moving.future import FutureLog
 from kwire.storage.moving.moves import ReplicaMoves
 from kwire.storage.removal import take_away
+from kwire.storage.room import Room
 from kwire.storage.services import StorageServices
 from kwire.storage.upkeep import Upkeep
 
@@ -77,6 +79,7 @@ class LogManager:
         self.dirs = [LogDir(files, path.rstrip("/") or "/") for path in log_dirs or config.log_dirs]
         for log_dir in self.dirs:
             log_dir.on_offline = self._dir_failed
+            log_dir.room = Room(files, clock, log_dir.path, partial(self._count_in, log_dir))
         self.logs: dict[TopicPartition, Log] = {}
         """By (topic, partition); not to be changed by others."""
         self.on_offline: Callable[[LogDir, list[Log]], None] | None = None
@@ -110,6 +113,9 @@ class LogManager:
 
     def logs_in(self, log_dir: LogDir) -> list[Log]:
         return [log for log in self.logs.values() if log.log_dir is log_dir]
+
+    def _count_in(self, log_dir: LogDir) -> int:
+        return sum(log.log_dir is log_dir for log in self.logs.values())
 
     def kept_in(self, log_dir: LogDir) -> list[Log | FutureLog]:
         """What the dir's checkpoints speak of: the logs that are there, and those that are on their way there."""

@@ -26,6 +26,10 @@ PIECE_BYTES = 1024 * 1024
 """Read, checked and written at once: about a millisecond of the interpreter's time."""
 
 
+_ROOM_LOOK_S = 1.0
+"""How often it is looked whether a full log dir has room again."""
+
+
 class MoveEnded(Exception):
     """The move was given up, the log was deleted, or a log dir failed."""
 
@@ -45,12 +49,14 @@ class Move:
         Raises MoveEnded; CorruptBatchError where the log is damaged; KAFKA_STORAGE_ERROR where one of the dirs failed.
         """
         manager, future = self._manager, self._future
-        while not swap.ready(future):
+        while True:
+            await self._until_room(swap.TAIL_BYTES)
             self._check()
+            if swap.ready(future):
+                break
             await self._copy()
             if not future.settled:
                 await self._settle()
-        self._check()
         left = swap.swap_in(manager, future)
         with trio.CancelScope(shield=True):
             await swap.finish(manager, future.source, left)
@@ -143,6 +149,7 @@ class Move:
             raise
 
     async def _copy_piece(self, segment: Segment, copy: SegmentCopy) -> None:
+        await self._until_room(min(PIECE_BYTES, segment.size - copy.size))
         try:
             source = segment.file
         except OSError as error:
@@ -154,6 +161,12 @@ class Move:
         copy.next_offset = next_offset
         await self._throttle(size)
         self._check()
+
+    async def _until_room(self, size: int) -> None:
+        room = self._future.log_dir.room
+        while room is not None and not room.admits(size):
+            await trio.sleep(_ROOM_LOOK_S)
+            self._check()
 
     def _open(self, path: str) -> File:
         return self._files.open(path, create=True)

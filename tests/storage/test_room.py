@@ -1,0 +1,147 @@
+"""Producers are refused before the volume of a log dir is full, and what makes room goes on."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.storage.log import Log
+from kwire.storage.room import Room
+from kwire.storage.validated import Origin
+
+from .house import House
+from .moving.movers import ONE, TWO, a_log, moved, moving
+from .support import ManualClock, append, batch, placed, read_all
+
+MIB = 1 << 20
+
+
+class Volume:
+    """What the system says of volumes, by path."""
+
+    def __init__(self, total: int, usable: int | None) -> None:
+        self.total = total
+        self.usable: dict[str, int | None] = {ONE: usable, TWO: usable}
+        self.looks = 0
+
+    def space(self, path: str) -> tuple[int, int]:
+        self.looks += 1
+        usable = self.usable[path]
+        if usable is None:
+            raise OSError("no such volume")
+        return self.total, usable
+
+
+def room_of(volume: Volume, logs: int = 10, clock: ManualClock | None = None) -> Room:
+    return Room(volume, clock or ManualClock(), ONE, lambda: logs)  # type: ignore[arg-type]
+
+
+def written(room: Room, volume: Volume, size: int, most: int = 1_000_000) -> int:
+    """Writes of this size until one is refused; how many were not."""
+    for number in range(most):
+        if not room.admits(size):
+            return number
+        volume.usable[ONE] -= size
+    return most
+
+
+@pytest.mark.parametrize(
+    ("total", "logs", "kept"),
+    [(1 << 40, 0, MIB), (1 << 40, 100, MIB + 100 * 32 * 1024), (10 * MIB, 100, MIB // 2), (1 * MIB, 0, MIB // 20)],
+)
+def test_so_much_is_kept(total: int, logs: int, kept: int) -> None:
+    volume = Volume(total, 9 * kept)
+    assert written(room_of(volume, logs), volume, 1000) == 8 * kept // 1000
+    assert kept <= volume.usable[ONE] < kept + 1000
+
+
+def test_where_there_is_much_it_is_seldom_looked() -> None:
+    volume = Volume(1 << 40, 1 << 39)
+    assert written(room_of(volume), volume, 100_000, 10_000) == 10_000
+    assert 10 < volume.looks < 20
+
+
+def test_others_write_there_too_and_make_room(caplog) -> None:
+    clock, volume = ManualClock(), Volume(1 << 40, 1 << 39)
+    room = room_of(volume, clock=clock)
+    assert room.admits(1000)
+    volume.usable[ONE] = 2 * MIB
+    assert written(room, volume, 1000) <= (64 << 20) // 1000
+    assert not room.admits(1)
+    assert caplog.text.count("is full") == 1
+    assert "log dir /one is full" in caplog.text
+    volume.usable[ONE] = 100 * MIB
+    looks = volume.looks
+    assert not room.admits(1000)
+    assert volume.looks == looks
+    clock.advance(100)
+    assert room.admits(1000)
+    assert caplog.text.count("has room again") == 1
+
+
+def test_a_volume_of_which_nothing_is_known() -> None:
+    volume = Volume(1 << 40, None)
+    assert room_of(volume).admits(1000)
+
+
+async def refused(log: Log, **options: object) -> None:
+    with pytest.raises(KafkaError) as caught:
+        await log.append_as_leader(batch(["x" * 1000]), 0, **options)  # type: ignore[arg-type]
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@pytest.fixture
+def house(monkeypatch: pytest.MonkeyPatch) -> House:
+    house = House([ONE, TWO])
+    house.volume = Volume(1 << 30, 1 << 30)  # type: ignore[attr-defined]
+    monkeypatch.setattr(house.files, "space", lambda path: house.volume.space(path))  # type: ignore[attr-defined]
+    return house
+
+
+async def test_a_full_dir_is_read_and_the_other_written(house: House) -> None:
+    house.volume.usable[ONE] = 0  # type: ignore[attr-defined]
+    managed = await house.start()
+    log = await a_log(managed, segment_bytes=1_000_000)
+    other = await a_log(managed, 1, managed.dirs[1])
+    await refused(log)
+    with pytest.raises(KafkaError):
+        await log.append_as_follower(placed(0, ["a"]))
+    assert (log.log_end_offset, managed.dirs[0].online) == (0, True)
+    assert await append(other, "a") == 0
+    house.volume.usable[ONE] = 1 << 30  # type: ignore[attr-defined]
+    house.clock.advance(1000)
+    assert await append(log, "a", "b") == 0
+    house.volume.usable[ONE] = 0  # type: ignore[attr-defined]
+    while True:
+        try:
+            await append(log, "x" * 100_000)
+        except KafkaError:
+            break
+    assert read_all(log, 0, 2) == [(0, "a"), (1, "b")]
+    # What coordinators write must go on as long as it can.
+    end = log.log_end_offset
+    info = await log.append_as_leader(batch(["offsets"]), 0, origin=Origin.COORDINATOR)
+    assert info.first_offset == end
+    log.high_watermark = end
+    assert await log.delete_old_segments(house.clock.now) == 0
+    await house.stop(managed)
+    assert read_all((await house.start()).logs["t", 0])[:2] == [(0, "a"), (1, "b")]
+
+
+async def test_a_move_to_a_full_dir_waits(house: House, autojump_clock) -> None:
+    managed = await house.start()
+    log = await a_log(managed, segment_bytes=100_000)
+    for _ in range(50):
+        await append(log, "x" * 1000)
+    house.volume.usable[TWO] = 0  # type: ignore[attr-defined]
+    async with moving(managed):
+        await managed.moves.move(log, managed.dirs[1])
+        await trio.sleep(60)
+        assert log.log_dir is managed.dirs[0]
+        assert managed.dirs[1].online
+        house.volume.usable[TWO] = 1 << 30  # type: ignore[attr-defined]
+        house.clock.advance(1000)
+        await trio.sleep(2)
+        await moved(log, managed.dirs[1])
+    assert len(read_all(log)) == 50

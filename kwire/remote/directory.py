@@ -46,7 +46,6 @@ class DirectoryObjectStore:
         self._files = ports.files
         self._root = self._files.absolute(root).rstrip("/")
         self.place = self._root
-        """What an administrator calls it."""
         self._executor = ports.executor
         self._randomness = ports.randomness
         self._clock = ports.clock

@@ -23,6 +23,7 @@ class MemoryObjectStore:
     """
 
     def __init__(self, clock: Clock, faults: Faults | None = None) -> None:
+        self.place = "memory"
         self.faults = faults
         self._clock = clock
         self._objects: dict[str, tuple[bytes, int]] = {}

@@ -30,6 +30,9 @@ class ObjectStore(Protocol):
     OSError has done nothing.
     """
 
+    place: str
+    """What an administrator calls it: s3://bucket/, or the path of a directory."""
+
     async def put(self, key: str, parts: Sequence[Part]) -> None:
         """Makes an object of all parts in order. It is durable when this returns.
 

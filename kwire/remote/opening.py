@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from kwire.config.errors import ConfigError
 from kwire.config.keys.remote_storage import S3
 from kwire.config.remote_storage import RemoteStorageConfig
@@ -10,40 +12,55 @@ from kwire.remote.errors import RemoteStorageError
 from kwire.remote.keys import LONGEST_NAME, check_prefix
 from kwire.remote.object_store import ObjectStore
 
+logger = logging.getLogger(__name__)
+
 PROBE = "kwire-probe"
+PROBE_CALL_MS = 10_000
+PROBE_ATTEMPT_MS = 7_000
 LONGEST_PREFIX = LONGEST_NAME
 
 
 async def open_object_store(config: RemoteStorageConfig, ports: Ports) -> ObjectStore:
-    """The store of the configuration, which an object was just written to, read from and deleted from again.
+    """The store of the configuration. An object is written to it, read and deleted, to see whether that can be.
 
-    Raises ConfigError for settings that no store can have, RemoteStorageError where the store cannot be used: one line
-    each, which names the store. The caller closes it.
+    Raises ConfigError for settings that no store can have, RemoteStorageError where the store refuses them (no such
+    bucket, no access): one line each, which names the store. Where it cannot be reached or cannot serve now, the line
+    goes to the log: a broker must be able to start while its store is away. The caller closes the store.
     """
     prefix = _prefix(config)
-    place: str
-    store: ObjectStore
-    if config.backend == S3:
-        try:
-            from kwire.remote.s3 import S3ObjectStore
-        except ImportError:
-            raise ConfigError("remote storage in S3 needs obstore: pip install 'kwire[s3]'") from None
-        store = S3ObjectStore(config, prefix)
-        place = store.place
-    else:
-        from kwire.remote.directory import DirectoryObjectStore
-
-        store = DirectoryObjectStore(f"{config['storage.root']}/{prefix}", ports)
-        place = store.place
+    store, probed = _s3(config, prefix) if config.backend == S3 else _directory(config, prefix, ports)
     try:
-        await _probe(store, f"{PROBE}-{ports.randomness.uuid().hex()}")
+        await _probe(probed, f"{PROBE}-{ports.randomness.uuid().hex()}")
     except RemoteStorageError as error:
-        await store.close()
-        raise RemoteStorageError(f"cannot use {place}: {error}", retriable=error.retriable) from error
+        line = f"cannot use {store.place}: {error}"
+        if not error.retriable:
+            await store.close()
+            raise RemoteStorageError(line) from error
+        logger.warning("%s", line)
     except BaseException:
         await store.close()
         raise
+    finally:
+        if probed is not store:
+            await probed.close()
     return store
+
+
+def _s3(config: RemoteStorageConfig, prefix: str) -> tuple[ObjectStore, ObjectStore]:
+    """The store, and one like it that gives up sooner: nobody waits for minutes to be told of a wrong address."""
+    try:
+        from kwire.remote.s3 import Patience, S3ObjectStore
+    except ImportError:
+        raise ConfigError("remote storage in S3 needs obstore: pip install 'kwire[s3]'") from None
+    sooner = Patience.of(config).at_most(PROBE_CALL_MS, PROBE_ATTEMPT_MS)
+    return S3ObjectStore(config, prefix), S3ObjectStore(config, prefix, sooner)
+
+
+def _directory(config: RemoteStorageConfig, prefix: str, ports: Ports) -> tuple[ObjectStore, ObjectStore]:
+    from kwire.remote.directory import DirectoryObjectStore
+
+    store = DirectoryObjectStore(f"{config['storage.root']}/{prefix}", ports)
+    return store, store
 
 
 def _prefix(config: RemoteStorageConfig) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import obstore
 import trio
@@ -52,26 +52,43 @@ MOST_RETRIES = 1000
 """The time-out is what ends them."""
 
 
+class Patience(NamedTuple):
+    """How long to wait, in milliseconds."""
+
+    call_ms: int
+    """For a call with all its retries."""
+    attempt_ms: int
+
+    @classmethod
+    def of(cls, config: RemoteStorageConfig) -> Patience:
+        return cls(config["storage.s3.api.call.timeout"], config["storage.s3.api.call.attempt.timeout"])
+
+    def at_most(self, call_ms: int, attempt_ms: int) -> Patience:
+        return Patience(min(self.call_ms, call_ms), min(self.attempt_ms, attempt_ms))
+
+
 class S3ObjectStore:
     """Objects in a bucket. The calls run in a thread of their own, the bytes in threads of obstore's."""
 
-    def __init__(self, config: RemoteStorageConfig, prefix: str = "") -> None:
+    def __init__(self, config: RemoteStorageConfig, prefix: str = "", patience: Patience | None = None) -> None:
         """`prefix` is the folder of the bucket in which all keys are: empty, or with a slash at its end.
+
+        `patience` is that of the configuration, or another.
 
         Raises ConfigError where AWS's environment variables have something that cannot be.
         """
         self._part_bytes: int = config["storage.s3.multipart.upload.part.size"]
-        self._call_seconds = config["storage.s3.api.call.timeout"] / 1000
+        patience = patience or Patience.of(config)
+        self._call_seconds = patience.call_ms / 1000
         bucket, endpoint = config["storage.s3.bucket.name"], config["storage.s3.endpoint.url"]
         self.place = f"s3://{bucket}/{prefix}" + (f" at {endpoint}" if endpoint else "")
-        """What an administrator calls it."""
         try:
             self._store = S3Store(
                 bucket,
                 prefix=prefix.rstrip("/") or None,
                 config=_s3_config(config),
-                client_options=_client_options(config),
-                retry_config=_retry_config(config),
+                client_options=_client_options(config, patience),
+                retry_config=_retry_config(patience),
                 credential_provider=_credentials(config),
             )
         except Exception as error:  # of the environment, which only obstore looks into
@@ -241,8 +258,8 @@ def _credentials(config: RemoteStorageConfig) -> Callable[[], S3Credential] | No
     return lambda: credential
 
 
-def _client_options(config: RemoteStorageConfig) -> ClientConfig:
-    attempt = timedelta(milliseconds=config["storage.s3.api.call.attempt.timeout"])
+def _client_options(config: RemoteStorageConfig, patience: Patience) -> ClientConfig:
+    attempt = timedelta(milliseconds=patience.attempt_ms)
     options: ClientConfig = {"timeout": attempt, "connect_timeout": min(attempt, LONGEST_CONNECT)}
     if (config["storage.s3.endpoint.url"] or "").startswith("http://"):
         options["allow_http"] = True
@@ -251,11 +268,10 @@ def _client_options(config: RemoteStorageConfig) -> ClientConfig:
     return options
 
 
-def _retry_config(config: RemoteStorageConfig) -> RetryConfig:
+def _retry_config(patience: Patience) -> RetryConfig:
     """No attempt begins that could not end in time, so that its own error is told and not that time is over."""
-    milliseconds = config["storage.s3.api.call.timeout"] - config["storage.s3.api.call.attempt.timeout"]
     return {
         "max_retries": MOST_RETRIES,
-        "retry_timeout": timedelta(milliseconds=milliseconds),
+        "retry_timeout": timedelta(milliseconds=patience.call_ms - patience.attempt_ms),
         "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": LONGEST_BACKOFF, "base": 2},
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from jvm.s3proxy import S3Proxy
+from kwire.config.remote_storage import RemoteStorageConfig
 from kwire.remote.s3 import S3ObjectStore
 from tests.remote.conformance import *  # noqa: F403
 from tests.remote.conformance import file_of, keys
@@ -61,3 +62,22 @@ def test_copies_take_memory_for_parts_and_not_for_files(s3_server: S3Proxy, s3_b
     up, down = map(int, done.stdout.split())
     assert up < 64, "MiB: three parts of 5 MiB, and what an allocator keeps"
     assert down < 64
+
+
+def test_the_bucket_in_the_name_of_the_host() -> None:
+    def config(**more: str) -> RemoteStorageConfig:
+        settings = {"backend.class": "s3", "s3.bucket.name": "logs"} | {
+            f"s3.{name.replace('_', '.')}": value for name, value in more.items()
+        }
+        return RemoteStorageConfig({f"rsm.config.storage.{name}": value for name, value in settings.items()})
+
+    def asked(**more: str) -> tuple[object, object]:
+        chosen = S3ObjectStore(config(**more))._store.config
+        return chosen.get("endpoint"), chosen.get("virtual_hosted_style_request")
+
+    url = "https://minio:9000/"
+    assert asked() == (None, None)
+    assert asked(path_style_access_enabled="false") == (None, "true")
+    assert asked(endpoint_url=url) == ("https://minio:9000", "false")
+    assert asked(endpoint_url=url, path_style_access_enabled="true") == ("https://minio:9000", "false")
+    assert asked(endpoint_url=url, path_style_access_enabled="false") == ("https://logs.minio:9000", "true")

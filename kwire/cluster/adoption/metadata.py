@@ -95,7 +95,9 @@ def _configs(
 def _validate_topic(proposed: Mapping[str, str]) -> None:
     validate_topic_configs(proposed)
     if proposed.get("remote.storage.enable") == "true":
-        raise ConfigError("what Apache Kafka has in remote storage is not taken over, only what lies in the directories")
+        raise ConfigError(
+            "what Apache Kafka has in remote storage is not taken over, only what lies in the directories"
+        )
 
 
 def _valid(

@@ -1,4 +1,4 @@
-"""One Apache Kafka for all of this folder: filled, stopped cleanly; filled more, killed. Its dirs as they were then."""
+"""One Apache Kafka for all of this folder: filled and killed; filled more and stopped. Its dirs as they were then."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 from compat_tests.adoption import filling
 from compat_tests.adoption.filling import Steps
 from compat_tests.driver import TIMEOUT
+from compat_tests.java_tools.tools import JavaTools
 from jvm.apache_kafka import ApacheKafka
 from kwire.protocol import uuids
 from kwire.protocol.messages.metadata import MetadataRequest
@@ -55,7 +56,9 @@ class Source:
         self.folder = folder
         self.dirs = [folder / "data" / name for name in ("a", "b")]
         self.kafka = ApacheKafka(
-            {**CONFIG, "log.dirs": ",".join(map(str, self.dirs))}, data_dir=self.dirs[0], heap=("-Xmx512m",)
+            {**CONFIG, "log.dirs": ",".join(map(str, self.dirs))},
+            data_dir=self.dirs[0],
+            heap=("-Xmx512m", "-XX:TieredStopAtLevel=1"),  # for lives of seconds
         )
         self._open: list[Producer] = []
 
@@ -64,8 +67,8 @@ class Source:
         kafka = self.kafka
         filling.write_records(kafka.bootstrap, start)
         self._open.append(filling.write_transactions(kafka.bootstrap, start))
-        sent = 3 if clean else 5
-        for number in range(0 if clean else 3, sent):
+        sent = 5 if clean else 3
+        for number in range(3 if clean else 0, sent):
             assert steps.send(kafka, 2 * number) == (0, 2 * number)
         offsets = filling.read_in_groups(kafka.bootstrap)
         filling.delete_records(kafka.bootstrap, 0, start + 5)
@@ -111,16 +114,24 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
 
 
 @pytest.fixture(scope="session")
-def stopped(source: Source) -> Left:
-    """As a clean stop leaves it."""
+def killed(source: Source) -> Left:
+    """As kill -9 leaves it."""
     kafka = source.kafka.start()
     filling.create_topics(kafka.bootstrap)
     filling.set_configs(kafka, kafka.bootstrap, 1)
-    return source.left("stopped", clean=True, start=0, steps=Steps(kafka))
+    return source.left("killed", clean=False, start=0, steps=Steps(kafka))
 
 
 @pytest.fixture(scope="session")
-def killed(source: Source, stopped: Left) -> Left:
-    """As kill -9 leaves it, after a second life."""
+def stopped(source: Source, killed: Left) -> Left:
+    """As a clean stop leaves it, after a second life."""
     source.kafka.start()
-    return source.left("killed", clean=False, start=300, steps=stopped.steps)
+    return source.left("stopped", clean=True, start=300, steps=killed.steps)
+
+
+@pytest.fixture(scope="module")
+def java_tools() -> Iterator[JavaTools]:
+    """Of no broker yet."""
+    tools = JavaTools("")
+    yield tools
+    tools.close()

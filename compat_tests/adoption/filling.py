@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -48,6 +48,8 @@ TOPICS: Mapping[str, tuple[int, dict[str, str]]] = {
     "steps": (1, {}),
 }
 """Partitions and configs."""
+RETURNED = {"by-hand": 1, "returned": 2}
+"""Partitions of topics that stay empty, until they get what a kwire had."""
 GROUPS = {"classic-readers": "classic", "consumer-readers": "consumer"}
 TRANSACTIONAL_ID = "mover"
 BY_NAME = 12
@@ -65,6 +67,7 @@ def ask(address: Address, request: Message, version: int | None = None) -> Any:
 def create_topics(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     _all(admin.create_topics([NewTopic(name, count, 1, config=config) for name, (count, config) in TOPICS.items()]))
+    _all(admin.create_topics([NewTopic(name, count, 1) for name, count in RETURNED.items()]))
     _all(admin.create_topics([NewTopic("grown", 1, 1), NewTopic("gone", 2, 1, config={"retention.ms": "5"})]))
     _all(admin.create_partitions([NewPartitions("grown", 3)]))
     _all(admin.delete_topics(["gone"]))
@@ -115,7 +118,7 @@ def write_records(bootstrap: str, start: int = 0) -> None:
                 producer.produce("prices", f"{codec} {number}", key=f"key {number % 7}", partition=number % 2)
 
 
-def write_transactions(bootstrap: str, start: int = 0) -> Producer:
+def write_transactions(bootstrap: str, start: int = 0, topic: str = "moves") -> Producer:
     """One committed, one aborted, and one that the producer returned has begun."""
     producer = Producer(
         {"bootstrap.servers": bootstrap, "transactional.id": TRANSACTIONAL_ID, "linger.ms": 0, "log_level": 0}
@@ -124,7 +127,7 @@ def write_transactions(bootstrap: str, start: int = 0) -> Producer:
     for number, end in enumerate((producer.commit_transaction, producer.abort_transaction, None), start):
         producer.begin_transaction()
         for each in range(3):
-            producer.produce("moves", f"move {number}.{each}")
+            producer.produce(topic, f"move {number}.{each}")
         producer.flush(TIMEOUT)
         if end is not None:
             end(TIMEOUT)
@@ -163,10 +166,12 @@ def committed(bootstrap: str, group: str) -> dict[int, int]:
         return {place.partition: place.offset for place in places if place.offset >= 0}
 
 
-def contents(bootstrap: str, isolation: Isolation = "read_committed") -> dict[tuple[str, int], list[tuple[Any, ...]]]:
-    """Every record of TOPICS: offset, time, key, value, headers."""
+def contents(
+    bootstrap: str, isolation: Isolation = "read_committed", topics: Iterable[str] = TOPICS
+) -> dict[tuple[str, int], list[tuple[Any, ...]]]:
+    """Every record of the topics: offset, time, key, value, headers."""
     found: dict[tuple[str, int], list[tuple[Any, ...]]] = {}
-    for topic in TOPICS:
+    for topic in topics:
         for message in everything(bootstrap, topic, isolation):
             record = (message.offset(), message.timestamp(), message.key(), message.value(), message.headers())
             found.setdefault((topic, message.partition()), []).append(record)
@@ -191,13 +196,15 @@ class Steps:
         """A batch of two; the error code, and the offset at which it is."""
         records = [Record(index, self._time, b"k", b"step %d" % (sequence + index), []) for index in range(2)]
         blob = build_batch(records, producer_id=self.id, producer_epoch=self.epoch, base_sequence=sequence)
-        request = ProduceRequest(
-            acks=-1,
-            timeout_ms=10_000,
-            topic_data=[TopicProduceData(name="steps", partition_data=[PartitionProduceData(index=0, records=blob)])],
-        )
-        (answer,) = ask(address, request, BY_NAME).responses[0].partition_responses
-        return answer.error_code, answer.base_offset
+        return send_batch(address, "steps", 0, blob)
+
+
+def send_batch(address: Address, topic: str, partition: int, blob: bytes) -> tuple[int, int]:
+    """The error code, and the offset at which the batch is."""
+    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=blob)])]
+    request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=data)
+    (answer,) = ask(address, request, BY_NAME).responses[0].partition_responses
+    return answer.error_code, answer.base_offset
 
 
 def delete_records(bootstrap: str, partition: int, offset: int) -> None:

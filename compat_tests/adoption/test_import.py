@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -13,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from compat_tests.adoption import filling
+from compat_tests.adoption.command import kwire
 from compat_tests.adoption.conftest import Left
-from compat_tests.adoption.filling import GROUPS, TOPICS, Steps
+from compat_tests.adoption.filling import GROUPS, RETURNED, TOPICS, Steps
 from compat_tests.java_tools.tools import JavaTools
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode
@@ -22,15 +21,6 @@ from kwire.protocol.messages.metadata import MetadataRequest
 from kwire.testing.process import BrokerProcess
 
 pytestmark = pytest.mark.xdist_group("adoption")
-
-
-def kwire(*arguments: object) -> str:
-    """What the command prints. AssertionError where it fails."""
-    done = subprocess.run(
-        [sys.executable, "-m", "kwire", *map(str, arguments)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def everything_in(dirs: list[Path]) -> dict[str, tuple[int, str]]:
@@ -50,7 +40,7 @@ class Imported:
     broker: BrokerProcess
 
 
-@pytest.fixture(scope="module", params=["stopped", "killed"])
+@pytest.fixture(scope="module", params=["killed", "stopped"])
 def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Imported]:
     """A kwire that serves what was imported."""
     left: Left = request.getfixturevalue(request.param)
@@ -62,7 +52,7 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         yield Imported(left, report, broker)
 
 
-@pytest.mark.parametrize("how", ["stopped", "killed"])
+@pytest.mark.parametrize("how", ["killed", "stopped"])
 def test_nothing_is_wrong_with_what_apache_kafka_left(request: pytest.FixtureRequest, how: str) -> None:
     assert " 0 faults, " in kwire("log", "verify", "--deep", *request.getfixturevalue(how).dirs)
 
@@ -72,6 +62,7 @@ def test_the_report(imported: Imported) -> None:
     assert report["stopped_cleanly"] == left.clean
     assert {topic["name"]: topic["partitions"] for topic in report["topics"]} == {
         **{name: count for name, (count, _) in TOPICS.items()},
+        **RETURNED,
         "grown": 3,
         "__consumer_offsets": 50,
         "__transaction_state": 50,
@@ -141,21 +132,16 @@ def leader_epochs(*folders: Path) -> list[int]:
     return [line["leader_epoch"] for line in lines if "batch" in line]
 
 
-def test_stock_tools_find_everything(imported: Imported) -> None:
-    tools = JavaTools(imported.broker.bootstrap)
-    try:
-        described = tools.run("TopicCommand", "--describe", "--topic", "prices").output
-        assert "cleanup.policy=compact" in described
-        groups = tools.run("ConsumerGroupCommand", "--list").lines
-        assert set(GROUPS) <= set(groups)
-        lag = tools.run("ConsumerGroupCommand", "--describe", "--group", "classic-readers").output
-        assert "orders" in lag
-        for file in sorted((imported.broker.data_dir / "orders-0").glob("*.log")):
-            dumped = tools.run("DumpLogSegments", "--files", str(file), "--deep-iteration", bootstrap=False).output
-            assert "isvalid: true" in dumped
-            assert "isvalid: false" not in dumped
-    finally:
-        tools.close()
+def test_stock_tools_find_everything(imported: Imported, java_tools: JavaTools) -> None:
+    java_tools.bootstrap = imported.broker.bootstrap
+    described = java_tools.run("TopicCommand", "--describe", "--topic", "prices").output
+    assert "cleanup.policy=compact" in described
+    assert set(GROUPS) <= set(java_tools.run("ConsumerGroupCommand", "--list").lines)
+    assert "orders" in java_tools.run("ConsumerGroupCommand", "--describe", "--group", "classic-readers").output
+    for file in sorted((imported.broker.data_dir / "orders-0").glob("*.log")):
+        dumped = java_tools.run("DumpLogSegments", "--files", str(file), "--deep-iteration", bootstrap=False).output
+        assert "isvalid: true" in dumped
+        assert "isvalid: false" not in dumped
 
 
 def test_after_a_stop_all_is_sound(imported: Imported) -> None:

@@ -9,7 +9,7 @@ serve, config, topics, groups, produce, consume, version   a subcommand each, th
 consume_in_group   what `consume --group` does
 serve_options   the options of `serve`, once, for Click (serve_command) and for the short way in
 log/   `kwire log`, a subcommand each
-import_command   `kwire import`
+import_command, export_command   `kwire import`, `kwire export`
 formats, positions, resets   what the subcommands print, where they begin to read, and groups to go on
 progress, byte_sizes   a bar while it takes long; numbers of bytes for people
 """

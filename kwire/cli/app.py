@@ -15,6 +15,7 @@ COMMANDS = {
     "consume": "kwire.cli.consume:consume",
     "log": "kwire.cli.log.group:log",
     "import": "kwire.cli.import_command:import_command",
+    "export": "kwire.cli.export_command:export_command",
     "version": "kwire.cli.version:version",
 }
 """Name of a subcommand: module and attribute."""

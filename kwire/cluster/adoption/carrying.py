@@ -17,7 +17,7 @@ from contextlib import ExitStack, suppress
 from kwire.cluster.adoption import AdoptionError
 from kwire.cluster.adoption.folder import carried_files
 from kwire.cluster.adoption.plan import Carry, Mode, Plan
-from kwire.cluster.adoption.source import CHECKPOINTS
+from kwire.cluster.adoption.source import CHECKPOINTS, lock_dir
 from kwire.cluster.adoption.targets import OF_NOBODY, unfinished_text
 from kwire.cluster.stores.journal import CLEAN, JOURNAL, image_line
 from kwire.ports.copying import copy_file, link_file
@@ -33,7 +33,7 @@ def carry_out(files: FileSystem, plan: Plan, new_id: Callable[[], bytes], advanc
     _check_space(files, plan)
     with ExitStack() as locks:
         for source in plan.sources:
-            _lock_source(files, source.path, locks)
+            lock_dir(files, source.path, locks)
         for target in plan.targets:
             _begin(files, plan, target, locks)
         for carry in plan.carries:
@@ -56,17 +56,6 @@ def _check_space(files: FileSystem, plan: Plan) -> None:
             _, usable = files.space(target)
             if wanted > usable:
                 raise AdoptionError(f"{target} has room for {usable} bytes, and {wanted} are to be copied there")
-
-
-def _lock_source(files: FileSystem, path: str, locks: ExitStack) -> None:
-    """Keeps Apache Kafka from starting meanwhile, where that needs no change in its dir."""
-    if files.exists(f"{path}/{layout.LOCK}"):
-        try:
-            locks.callback(files.lock(f"{path}/{layout.LOCK}").release)
-        except BlockingIOError:
-            raise AdoptionError(f"{path} is in use by a broker: stop it first") from None
-        except OSError:
-            return  # read-only: nobody else writes there either
 
 
 def _begin(files: FileSystem, plan: Plan, target: str, locks: ExitStack) -> None:

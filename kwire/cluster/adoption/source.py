@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from kwire.cluster.adoption import AdoptionError
@@ -75,6 +76,17 @@ def read_source(files: FileSystem, path: str) -> SourceDir:
             except CorruptCheckpoint as error:
                 raise AdoptionError(f"{path}/{name}: {error}") from None
     return source
+
+
+def lock_dir(files: FileSystem, path: str, locks: ExitStack) -> None:
+    """Keeps a broker from starting there meanwhile, where that needs no change in the dir. Raises AdoptionError."""
+    if files.exists(f"{path}/{layout.LOCK}"):
+        try:
+            locks.callback(files.lock(f"{path}/{layout.LOCK}").release)
+        except BlockingIOError:
+            raise AdoptionError(f"{path} is in use by a broker: stop it first") from None
+        except OSError:
+            return  # read-only: nobody else writes there either
 
 
 def _identity(files: FileSystem, path: str) -> dict[str, str]:

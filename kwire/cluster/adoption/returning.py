@@ -73,6 +73,8 @@ def plan_return(
             raise AdoptionError(f"kwire has no topic {name}")
         if theirs is None or len(theirs.partitions) != len(ours.partitions):
             raise AdoptionError(_creation(ours, image.config("topic", name), theirs))
+        if image.config("topic", name).get("remote.storage.enable") == "true":
+            raise AdoptionError(f"topic {name} is tiered: what lies in the object store alone would stay behind")
         for number in range(len(ours.partitions)):
             returns.append(_return(files, data_dirs, targets, theirs, number, offsets))
     return returns

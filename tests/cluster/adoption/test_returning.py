@@ -153,6 +153,12 @@ def without_the_partition(own: Path, dirs: ApacheDirs) -> None:
     (own / "t-0").rename(own / "u-0")
 
 
+def with_tiers(own: Path, dirs: ApacheDirs) -> None:
+    topics = {"t": TopicImage("t", an_id(9), (PARTITION,))}
+    configs = {("topic", "t"): {"remote.storage.enable": "true"}}
+    (own / JOURNAL).write_bytes(image_line(MetadataImage(version=1, topics=topics, configs=configs)))
+
+
 def with_kwire_at_work(own: Path, dirs: ApacheDirs) -> None:
     LOCKS.append(FILES.lock(f"{own}/{layout.LOCK}"))
 
@@ -178,6 +184,7 @@ LOCKS: list[object] = []
         (with_an_open_transaction, "has an open transaction of producer 7"),
         (with_a_damaged_snapshot, "too short"),
         (without_the_partition, "t-0 is in none of"),
+        (with_tiers, "topic t is tiered"),
         (with_kwire_at_work, "is in use by a broker: stop it first"),
     ],
 )

@@ -16,6 +16,7 @@ _PACKAGES = {
     "kafka-group-coordinator": "org.apache.kafka.coordinator.group.generated",
     "kafka-transaction-coordinator": "org.apache.kafka.coordinator.transaction.generated",
     "kafka-metadata": "org.apache.kafka.common.metadata",
+    "kafka-storage": "org.apache.kafka.server.log.remote.metadata.storage.generated",
 }
 """The jars with definitions of what kwire declares, and the package of the classes generated from them."""
 
@@ -66,7 +67,7 @@ def definitions() -> dict[str, MessageDefinition]:
     for jar, package in _PACKAGES.items():
         with zipfile.ZipFile(maven.jars(apache_kafka.POM) / f"{jar}-{apache_kafka.VERSION}.jar") as archive:
             for path in archive.namelist():
-                if path.startswith(("common/message/", "common/metadata/")) and path.endswith(".json"):
+                if path.startswith(("common/message/", "common/metadata/", "message/")) and path.endswith(".json"):
                     text = re.sub(r"^\s*//.*$", "", archive.read(path).decode(), flags=re.MULTILINE)
                     read = json.loads(text)
                     if read["validVersions"] != "none":

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kwire.protocol.codec.errors import MalformedError, UnsupportedVersionError
+from kwire.protocol.framed import UnknownRecord, encode_framed
 from kwire.protocol.metadata_records.partition import NO_LEADER_CHANGE, PartitionChangeRecord
 from kwire.protocol.metadata_records.record_types import METADATA_RECORD_TYPES, PASSING_RECORD_TYPES
-from kwire.protocol.metadata_records.serde import UnknownMetadataRecord, decode_record, encode_record
+from kwire.protocol.metadata_records.serde import decode_record
 from kwire.protocol.metadata_records.topic import TopicRecord
 from tests.protocol.any_message import any_message
 
@@ -19,11 +20,11 @@ ID = bytes(range(16))
 def test_a_topic() -> None:
     frame = b"\1\2\0" + b"\7orders" + ID + b"\0"
     assert decode_record(frame) == TopicRecord(name="orders", topic_id=ID)
-    assert encode_record(TopicRecord(name="orders", topic_id=ID), 0) == frame
+    assert encode_framed(TopicRecord(name="orders", topic_id=ID), 0) == frame
 
 
 def test_what_did_not_change() -> None:
-    change = decode_record(encode_record(PartitionChangeRecord(partition_id=2, topic_id=ID), 2))
+    change = decode_record(encode_framed(PartitionChangeRecord(partition_id=2, topic_id=ID), 2))
     assert isinstance(change, PartitionChangeRecord)
     assert (change.isr, change.leader, change.replicas) == (None, NO_LEADER_CHANGE, None)
 
@@ -33,7 +34,7 @@ def test_every_type_comes_back(data: st.DataObject) -> None:
     record_type = data.draw(st.sampled_from(list(METADATA_RECORD_TYPES.values())))
     version = data.draw(st.integers(record_type.min_version, record_type.max_version))
     message = data.draw(any_message(record_type, version))
-    assert decode_record(encode_record(message, version)) == message
+    assert decode_record(encode_framed(message, version)) == message
 
 
 @pytest.mark.parametrize("number", PASSING_RECORD_TYPES)
@@ -44,8 +45,8 @@ def test_a_type_that_means_nothing_elsewhere(number: int) -> None:
 @pytest.mark.parametrize(
     ("frame", "error"),
     [
-        (b"\2\2\0", UnknownMetadataRecord),
-        (b"\1\x7f\0", UnknownMetadataRecord),
+        (b"\2\2\0", UnknownRecord),
+        (b"\1\x7f\0", UnknownRecord),
         (b"\1\2\1", UnsupportedVersionError),
         (b"", MalformedError),
         (b"\1\x82", MalformedError),

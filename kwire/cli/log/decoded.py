@@ -45,11 +45,12 @@ def _of_coordinators(record_types: RecordTypes) -> Decode:
 
 
 def _of_controllers(record: Record) -> dict[str, Any]:
-    from kwire.protocol.metadata_records.serde import UnknownMetadataRecord, decode_record
+    from kwire.protocol.framed import UnknownRecord
+    from kwire.protocol.metadata_records.serde import decode_record
 
     try:
         message = decode_record(record.value or b"")
-    except (MalformedError, UnsupportedVersionError, UnknownMetadataRecord) as error:
+    except (MalformedError, UnsupportedVersionError, UnknownRecord) as error:
         return {"undecoded": str(error), "key": record.key, "value": record.value}
     return {"value": record.value if message is None else _message(message, "Record")}
 

@@ -13,7 +13,8 @@ from kwire.cluster.adoption.state import KraftState
 from kwire.ports.files import FileSystem
 from kwire.ports.input import open_input
 from kwire.protocol.codec.errors import MalformedError, UnsupportedVersionError
-from kwire.protocol.metadata_records.serde import UnknownMetadataRecord, decode_record
+from kwire.protocol.framed import UnknownRecord
+from kwire.protocol.metadata_records.serde import decode_record
 from kwire.protocol.records.control import ControlType, control_type
 from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import crc_matches
@@ -93,7 +94,7 @@ class _Reader:
             except NoBatch as error:
                 if not (torn_is_end and error.torn):
                     raise AdoptionError(f"{path}: byte {error.position}: {error}") from None
-            except (CorruptBatchError, MalformedError, UnsupportedVersionError, UnknownMetadataRecord) as error:
+            except (CorruptBatchError, MalformedError, UnsupportedVersionError, UnknownRecord) as error:
                 raise AdoptionError(f"{path}: {error}") from None
         return met
 

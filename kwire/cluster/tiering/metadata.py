@@ -17,6 +17,7 @@ from kwire.cluster.leader_log import LeaderLog
 from kwire.ports.clock import Clock
 from kwire.protocol.codec import MalformedError, UnsupportedVersionError
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.framed import UnknownRecord
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.header import iter_batches
 from kwire.protocol.records.record import Record, iter_records
@@ -243,7 +244,7 @@ def _apply(tail: _Tail, value: Buffer | None) -> None:
         return
     try:
         record = decode_record(value)
-    except (MalformedError, UnsupportedVersionError) as error:
+    except (MalformedError, UnknownRecord, UnsupportedVersionError) as error:
         logger.error("a record of the remote log metadata is passed over log=%r error=%s", tail.log, error)
         return
     if isinstance(record, RemoteLogSegmentMetadataRecord):

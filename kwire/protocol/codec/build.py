@@ -18,6 +18,7 @@ from kwire.protocol.consumer_protocol.assignment import ConsumerProtocolAssignme
 from kwire.protocol.consumer_protocol.subscription import ConsumerProtocolSubscription
 from kwire.protocol.coordinator_records.record_types import GROUP_RECORD_TYPES, TRANSACTION_RECORD_TYPES
 from kwire.protocol.metadata_records.record_types import METADATA_RECORD_TYPES
+from kwire.protocol.remote_log_records.serde import RECORD_TYPES as REMOTE_LOG_RECORD_TYPES
 from kwire.protocol.schema import Message
 
 FOLDER = Path(__file__).with_name("_generated")
@@ -38,6 +39,7 @@ def all_messages() -> Iterator[type[Message]]:
         for record_type in record_types.values():
             yield from record_type
     yield from METADATA_RECORD_TYPES.values()
+    yield from REMOTE_LOG_RECORD_TYPES.values()
     yield ConsumerProtocolSubscription
     yield ConsumerProtocolAssignment
 

@@ -1,12 +1,9 @@
-"""The values of these records as bytes: the record's type and version, both varints, before the message.
-
-A record has no key.
-"""
+"""The values of these records as bytes: `kwire.protocol.framed` tells how they are laid out."""
 
 from __future__ import annotations
 
 from kwire.protocol import codec
-from kwire.protocol.codec.runtime import read_varint, varint
+from kwire.protocol.framed import UnknownRecord, encode_framed, read_frame
 from kwire.protocol.remote_log_records.records import (
     RemoteLogSegmentMetadataRecord,
     RemoteLogSegmentMetadataUpdateRecord,
@@ -30,15 +27,13 @@ _VERSION = 0
 
 def encode_record(record: RemoteLogRecord) -> bytes:
     """EncodeError if a value does not fit its type."""
-    return varint(record.api_key) + varint(_VERSION) + codec.encode(record, _VERSION)
+    return encode_framed(record, _VERSION)
 
 
-def decode_record(value: Buffer) -> RemoteLogRecord | None:
-    """None for a type that is not declared. MalformedError; UnsupportedVersionError for an unknown version."""
-    try:
-        number, position = read_varint(value, 0)
-        version, position = read_varint(value, position)
-    except IndexError:
-        raise codec.MalformedError(f"a record's type and version in {len(value)} bytes") from None
+def decode_record(value: Buffer) -> RemoteLogRecord:
+    """UnknownRecord, MalformedError; UnsupportedVersionError for an unknown version."""
+    number, version, position = read_frame(value)
     record_type = RECORD_TYPES.get(number)
-    return None if record_type is None else codec.decode(record_type, version, value, position)
+    if record_type is None:
+        raise UnknownRecord(f"remote log metadata record type {number} is not known")
+    return codec.decode(record_type, version, value, position)

@@ -32,13 +32,12 @@ _NEXT = {
     SegmentState.DELETE_SEGMENT_FINISHED: (),
 }
 
-LEADER_EPOCHS = "." + layout.LEADER_EPOCHS
-OBJECT_SUFFIXES = (
+OBJECTS = (
     layout.OFFSET_INDEX,
     layout.TIME_INDEX,
     layout.TRANSACTION_INDEX,
     layout.SNAPSHOT,
-    LEADER_EPOCHS,
+    layout.LEADER_EPOCHS,
     layout.LOG,
 )
 """The objects of a segment: the files of the segment, the producers and the leader epochs at its end. A segment without
@@ -87,10 +86,17 @@ class RemoteSegment:
         """Whether that state may come after this one."""
         return state in _NEXT[self.state]
 
-    def key(self, of: TopicIdPartition, suffix: str) -> str:
-        """The key of one of the segment's objects."""
-        return f"{of.prefix}{self.start_offset:020d}-{uuids.to_text(self.id)}{suffix}"
+    def key(self, of: TopicIdPartition, which: str) -> str:
+        """The key of one of the segment's objects: its last part is the name that the file has in a log dir.
+
+        So that Kafka's tools read what was copied out of the store.
+        """
+        name = which
+        if which != layout.LEADER_EPOCHS:
+            # A snapshot bears the offset that it is of.
+            name = layout.segment_name(self.end_offset + 1 if which == layout.SNAPSHOT else self.start_offset, which)
+        return f"{of.prefix}{self.start_offset:020d}-{uuids.to_text(self.id)}/{name}"
 
     def keys(self, of: TopicIdPartition) -> list[str]:
         """The keys of all objects that the segment may have."""
-        return [self.key(of, suffix) for suffix in OBJECT_SUFFIXES]
+        return [self.key(of, which) for which in OBJECTS]

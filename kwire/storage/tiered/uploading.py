@@ -10,7 +10,7 @@ from kwire.remote.object_store import ObjectStore
 from kwire.storage import checkpoints, layout
 from kwire.storage.producer_snapshot import encode_snapshot
 from kwire.storage.segment import Segment
-from kwire.storage.tiered.remote_segment import LEADER_EPOCHS, RemoteSegment, SegmentState, TopicIdPartition
+from kwire.storage.tiered.remote_segment import RemoteSegment, SegmentState, TopicIdPartition
 from kwire.storage.tiered.remote_segments import epochs_within
 from kwire.storage.timestamps import load_newest
 
@@ -75,9 +75,9 @@ async def upload(log: Log, segment: Segment, copy: RemoteSegment, of: TopicIdPar
     try:
         file, size = segment.file, copy.size
         objects = await log.services.executor.run(_small_objects, log, segment, file, copy.end_offset + 1)
-        objects[LEADER_EPOCHS] = checkpoints.encode_epochs(entries)
-        for suffix, data in objects.items():
-            await store.put(copy.key(of, suffix), [data])
+        objects[layout.LEADER_EPOCHS] = checkpoints.encode_epochs(entries)
+        for which, data in objects.items():
+            await store.put(copy.key(of, which), [data])
         await store.put(copy.key(of, layout.LOG), [FileSlice(file, 0, size)])
     except FileNotFoundError:
         raise CopyAborted from None
@@ -88,7 +88,7 @@ async def upload(log: Log, segment: Segment, copy: RemoteSegment, of: TopicIdPar
 
 
 def _small_objects(log: Log, segment: Segment, file: File, next_offset: int) -> dict[str, bytes]:
-    """The content of the small objects by suffix. For a worker thread. Raises OSError."""
+    """The content of the small objects. For a worker thread. Raises OSError."""
     indexes = segment.indexes or segment.load_indexes(file)
     objects = {layout.OFFSET_INDEX: indexes.offsets.encode(), layout.TIME_INDEX: indexes.times.encode()}
     if segment.has_transactions:

@@ -37,8 +37,11 @@ async def test_segments_are_copied_once_with_all_that_belongs_to_them(
         bases = sorted({key.split("/")[2].split("-")[0] for key in keys})
         assert len(place.logs(keys)) == len(bases)
         for base in bases:
-            suffixes = sorted("." + key.split(".", 1)[1] for key in keys if f"/{base}-" in key)
-            assert suffixes == [".index", ".leader-epoch-checkpoint", ".log", ".snapshot", ".timeindex"]
+            names = sorted(key.split("/")[3] for key in keys if f"/{base}-" in key)
+            snapshot = f"{int(base) + 15:020d}.snapshot"
+            assert names == sorted(
+                [f"{base}.index", f"{base}.log", f"{base}.timeindex", snapshot, "leader-epoch-checkpoint"]
+            )
         await trio.sleep(60)
         assert await place.keys() == keys
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from kwire.ports.real_files import PosixFileSystem
 from kwire.protocol import uuids
+from kwire.protocol.framed import encode_framed
 from kwire.protocol.metadata_records.broker import RegisterBrokerRecord
 from kwire.protocol.metadata_records.config import ConfigRecord
 from kwire.protocol.metadata_records.feature_level import FeatureLevelRecord
 from kwire.protocol.metadata_records.partition import PartitionRecord
 from kwire.protocol.metadata_records.producer_ids import ProducerIdsRecord
-from kwire.protocol.metadata_records.serde import encode_record
 from kwire.protocol.metadata_records.topic import TopicRecord
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.control import ControlType
@@ -36,7 +36,7 @@ def an_id(number: int) -> bytes:
 
 
 def written(message: Message) -> bytes:
-    return encode_record(message, message.max_version)
+    return encode_framed(message, message.max_version)
 
 
 def metadata_batch(messages: Sequence[Message], base_offset: int) -> bytes:

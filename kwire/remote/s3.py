@@ -32,6 +32,7 @@ from kwire.remote.parts import pieces, total
 from kwire.remote.s3_answers import OUT_OF_RANGE, meaning, status
 
 if TYPE_CHECKING:
+    from obstore import Attributes
     from obstore.store import ClientConfig, RetryConfig, S3Config, S3Credential
 
 T = TypeVar("T")
@@ -42,6 +43,8 @@ PARTS_AT_ONCE = 2
 """Of one upload: one goes out while the next is read. Another one waits meanwhile: three are held in memory."""
 UPLOADS_AT_ONCE = 4
 """Of one broker; what is held in memory is this times three parts."""
+STANDARD = "STANDARD"
+"""The storage class of a bucket's objects where none is asked for."""
 LONGEST_BACKOFF = timedelta(seconds=5)
 LONGEST_CONNECT = timedelta(seconds=5)
 GRACE_SECONDS = 2.0
@@ -78,6 +81,8 @@ class S3ObjectStore:
         Raises ConfigError where AWS's environment variables have something that cannot be.
         """
         self._part_bytes: int = config["storage.s3.multipart.upload.part.size"]
+        storage_class = config["storage.s3.storage.class"]
+        self._attributes: Attributes | None = {"Storage-Class": storage_class} if storage_class != STANDARD else None
         patience = patience or Patience.of(config)
         self._call_seconds = patience.call_ms / 1000
         bucket, endpoint = config["storage.s3.bucket.name"], config["storage.s3.endpoint.url"]
@@ -176,6 +181,7 @@ class S3ObjectStore:
             use_multipart=size > self._part_bytes,
             chunk_size=self._part_bytes,
             max_concurrency=PARTS_AT_ONCE,
+            attributes=self._attributes,
         )
 
     async def _get(self, key: str, start: int, end: int) -> tuple[int, bytes]:

@@ -107,6 +107,10 @@ def test_secrets_do_not_show() -> None:
             "rsm.config.storage.s3.api.call.timeout must be at least rsm.config.storage.s3.api.call.attempt.timeout",
         ),
         (
+            S3 | {"rsm.config.storage.s3.storage.class": "GLACIER"},
+            "Invalid value GLACIER for configuration rsm.config.storage.s3.storage.class: String must be one of: ",
+        ),
+        (
             S3 | {"rsm.config.encryption.enabled": "true"},
             "Invalid value true for configuration rsm.config.encryption.enabled: "
             "this version of kwire supports only its default, 'false'",
@@ -139,4 +143,4 @@ def test_what_is_warned_of() -> None:
 
 def test_what_is_not_there_yet_is_refused() -> None:
     later = [name for name, key in REMOTE_STORAGE_KEYS.items() if key.status is Status.LATER]
-    assert {"compression.enabled", "encryption.enabled", "storage.s3.storage.class"} <= set(later)
+    assert {"compression.enabled", "encryption.enabled", "storage.aws.credentials.file"} <= set(later)

@@ -271,3 +271,20 @@ async def test_a_server_that_comes_back(store: S3ObjectStore, proxy: FaultyProxy
         await store.put("a", [b"x"])
     with pytest.raises(ObjectNotFound):
         await store.get("b", 0, 1)
+
+
+@pytest.mark.parametrize("content", [SMALL, LARGE], ids=["small", "large"])
+async def test_the_storage_class(proxy: FaultyProxy, s3_server: S3Proxy, s3_bucket: str, content: bytes) -> None:
+    asked = set()
+
+    def note(request: Request) -> None:
+        if request.step in ("put", "create"):
+            asked.add(request.headers.get("x-amz-storage-class"))
+
+    proxy.plan = note
+    for more in ({}, {"s3_storage_class": "STANDARD_IA"}):
+        store = through(proxy, s3_server, s3_bucket, **more)
+        await store.put("a", [content])
+        assert await store.get("a", 0, 10) == content[:10]
+        await store.close()
+    assert asked == {None, "STANDARD_IA"}

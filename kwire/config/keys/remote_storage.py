@@ -40,6 +40,11 @@ BACKENDS: Mapping[str, str] = {
 }
 """What `storage.backend.class` may say, and which store that is."""
 
+STORAGE_CLASSES = (
+    "STANDARD", "REDUCED_REDUNDANCY", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "OUTPOSTS",
+    "SNOW", "EXPRESS_ONEZONE", "FSX_OPENZFS", "FSX_ONTAP",
+)  # fmt: skip
+
 
 class Form:
     """Texts that a regular expression matches as a whole: what can stand in a URL at that place."""
@@ -93,6 +98,8 @@ KEYS = (
         "Milliseconds for a call with all its retries; an upload has as long for each of its parts. Aiven: unset."),
     ConfigKey("storage.s3.api.call.attempt.timeout", LONG, 30000, SUPPORTED, LOW, READ_ONLY, between(1, MAX_INT),
         "Milliseconds for each attempt at a call. Aiven: unset."),
+    ConfigKey("storage.s3.storage.class", STRING, "STANDARD", SUPPORTED, LOW, READ_ONLY, OneOf(*STORAGE_CLASSES),
+        "Storage class of new objects; not those classes from which objects must be restored before they can be read."),
     ConfigKey("storage.aws.access.key.id", PASSWORD, None, SUPPORTED, MEDIUM, READ_ONLY, Printable(),
         "Access key; unset: AWS's environment variables, web identity, container or instance metadata."),
     ConfigKey("storage.aws.secret.access.key", PASSWORD, None, SUPPORTED, MEDIUM, READ_ONLY, Printable(),
@@ -110,8 +117,6 @@ KEYS = (
         "Format of remote segments."),
     ConfigKey("upload.rate.limit.bytes.per.second", INT, None, LATER, MEDIUM, READ_ONLY, between(1048576, 1000000000),
         "Most bytes uploaded in a second; remote.log.manager.copy.max.bytes.per.second is Apache Kafka's own."),
-    ConfigKey("storage.s3.storage.class", STRING, "STANDARD", LATER, LOW, READ_ONLY, NotEmpty(),
-        "Storage class of new objects."),
     ConfigKey("storage.aws.credentials.file", STRING, None, LATER, MEDIUM, READ_ONLY, None,
         "File with credentials, read again when it changes."),
     ConfigKey("storage.aws.credentials.provider.class", STRING, None, LATER, LOW, READ_ONLY, None,

@@ -23,9 +23,6 @@ _LOGS_PER_JOB = 32
 _JOBS_AT_ONCE = 2
 """More threads would only wait for each other: to write small files takes the interpreter, and the volume's journal."""
 
-_SMALL = 16 * 1024
-"""Bytes of the active segment up to which going through it after a crash costs no more than a snapshot would save."""
-
 _FEW = 16
 """So many logs are synced faster one by one than by a sync of the whole volume."""
 
@@ -169,7 +166,7 @@ def _complete(log: Log) -> None:
         if segment is not active:
             segment.persist_indexes()
     active.seal()
-    if log.producer_state.entries or log.producer_state.snapshots or active.size > _SMALL:
+    if log.producer_state.entries or log.producer_state.snapshots:
         log.producer_state.take_snapshot()
 
 

@@ -110,8 +110,7 @@ class _Loader:
         if len(self._segments) and not self._epochs.entries():
             self._rebuild_epochs()
         self._producers.remove_stray_snapshots([segment.base_offset for segment in self._segments])
-        untouched = task.clean or self._is_as_stopped()
-        end_offset = self._check() if untouched else self._recover_from(task.recovery_point)
+        end_offset = self._check() if task.clean else self._recover_from(task.recovery_point)
         if end_offset < task.log_start_offset:
             logger.warning("%s ends before its log start offset %d: starting it anew", task.dir, task.log_start_offset)
             self._remove(list(self._segments))
@@ -230,20 +229,6 @@ class _Loader:
                 logger.warning("recovering %r in %s: %s", segment, self._task.dir, error)
                 return self._recover_from(segment.base_offset)
         return end_offset
-
-    def _is_as_stopped(self) -> bool:
-        """Whether the log is as a clean stop has left it, though the broker did not stop so since.
-
-        Then all of it is before the recovery point, and there is a snapshot of the producers at its end. An append
-        moves the end away from both; a truncation removes the snapshot.
-        """
-        flushed = self._task.recovery_point
-        if flushed not in self._producers.snapshots or not len(self._segments):
-            return False
-        try:
-            return self._segments.active.next_offset() == flushed
-        except CorruptBatchError:
-            return False
 
     # Recovery
 

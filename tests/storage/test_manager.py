@@ -251,7 +251,7 @@ async def test_a_log_without_producers_needs_no_snapshot_and_no_look_at_its_reco
     house = House()
     managed = await house.start()
     log = await managed.get_or_create("t", 0, TOPIC_ID, config())
-    for _ in range(10):
+    for _ in range(50):
         await append(log, "x" * 1000)
     await house.stop(managed)
     assert not any(name.endswith(layout.SNAPSHOT) for name in house.files.list(f"{ROOT}/t-0"))

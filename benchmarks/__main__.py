@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import coordinators
+from benchmarks import coordinators, growth
 from benchmarks.loads import Produce
 from benchmarks.process import machine_cpu_seconds
 from benchmarks.report import Pairs, markdown, write
@@ -28,13 +28,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--warm-up", type=int, default=10_000_000, help="records before the steady steps")
     parser.add_argument("--only", default="", help="only the steps whose name contains this")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the records of each load")
+    parser.add_argument("--full", action="store_true", help="growth: 10,000 partitions and 20 GB, not a tenth of it")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="where results are written")
     options = parser.parse_args(arguments)
     class_path()  # resolves the jars before anything is measured
     steady = Steady(options.warm_up)
     results: list[Pairs] = []
     try:
-        for step in steps(steady, options.scale):
+        for step in steps(steady, options.scale, full=options.full):
             if options.only in step.name:
                 results.append(run(step, options.pairs))
                 write(results, options.output)  # what was measured is kept if a later step fails
@@ -44,7 +45,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def steps(steady: Steady, scale: float) -> list[Step]:
+def steps(steady: Steady, scale: float, *, full: bool = False) -> list[Step]:
     loads = [
         Produce(int(records * scale), size, partitions, acks)
         for size, records in ((100, 1_000_000), (1024, 300_000))
@@ -56,6 +57,7 @@ def steps(steady: Steady, scale: float) -> list[Step]:
         *(Step(f"fresh: {load.name}", fresh(load)) for load in loads),
         *(Step(f"steady: {load.name}", steady.step(load)) for load in loads),
         *coordinators.steps(),
+        *growth.steps(full=full),
     ]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ import trio
 from benchmarks.loads import create_topic
 from benchmarks.process import cpu_seconds
 from benchmarks.steps import Figures, StartBroker, Step
+from benchmarks.watcher import watching
 from jvm import apache_kafka, programs
 from kwire.client.connection import Connection
 from kwire.ports.tcp import TcpTransport
@@ -174,20 +174,15 @@ def stall(groups: int, size: int) -> Measure:
                     nursery.start_soon(one, number)
             return max(seconds)
 
-        command = [sys.executable, "-m", "benchmarks.waits", *broker.bootstrap.rsplit(":", 1)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as watcher:
-            assert watcher.stdout is not None
-            watcher.stdout.readline()  # it has begun
+        with watching(broker.bootstrap) as waits:
             before = cpu_seconds(broker.pid)
             seconds = trio.run(form)
             spent = cpu_seconds(broker.pid) - before
-            printed, _ = watcher.communicate("stop\n", timeout=_GIVE_UP_S)
-        p99, longest = map(float, printed.split())
         return {
             "s until stable": seconds,
             "CPU s": spent,
-            "ms p99 of another's request": p99,
-            "ms longest": longest,
+            "ms p99 of another's request": waits.p99,
+            "ms longest": waits.longest,
         }
 
     return measure

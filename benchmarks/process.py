@@ -23,6 +23,11 @@ def resident_mb(pid: int) -> float:
     raise ProcessLookupError(pid)
 
 
+def open_files(pid: int) -> int:
+    """Descriptors, sockets and pipes included."""
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
 def family(pid: int) -> list[int]:
     """The process and all that it started and that run."""
     members = [pid]

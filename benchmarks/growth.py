@@ -1,0 +1,17 @@
+"""What grows with what is kept: thousands of partitions on one broker, a log of many gigabytes."""
+
+from __future__ import annotations
+
+from benchmarks.large_log import large_log
+from benchmarks.partitions import partitions
+from benchmarks.steps import Step
+
+
+def steps(*, full: bool) -> list[Step]:
+    """In the order of the README's tables; unless `full`, a tenth of what is told there."""
+    count, gigabytes = (10_000, 20.0) if full else (1_000, 2.0)
+    return [
+        Step(f"growth: 1 topic of {count:,} partitions", partitions(1, count)),
+        Step(f"growth: {count // 100} topics of 100 partitions", partitions(count // 100, 100)),
+        Step(f"growth: a log of {gigabytes:g} GB", large_log(gigabytes)),
+    ]

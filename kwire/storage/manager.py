@@ -86,7 +86,7 @@ class LogManager:
         """Called on the event loop when a dir has failed, with the logs that are gone."""
         self.upkeep = Upkeep(self)
         self._creation = Creation(self)
-        self._cleaner = LogCleaner(self)
+        self.cleaner = LogCleaner(self)
         self.moves = ReplicaMoves(self)
 
     @property
@@ -236,7 +236,7 @@ class LogManager:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.services.chores.run)
             nursery.start_soon(self.upkeep.run)
-            nursery.start_soon(self._cleaner.run)
+            nursery.start_soon(self.cleaner.run)
             nursery.start_soon(self.moves.run)
 
     async def close(self, broker_epoch: int) -> None:

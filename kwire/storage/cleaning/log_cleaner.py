@@ -79,6 +79,10 @@ class LogCleaner:
     def _backoff_s(self) -> float:
         return float(max(self._manager.config["log.cleaner.backoff.ms"], _SHORTEST_BACKOFF_MS)) / 1000
 
+    def cleans(self, log: Log) -> bool:
+        """Whether it is being cleaned now."""
+        return _key(log) in self._cleaned
+
     async def dirtiest(self) -> Cleanable | None:
         """Of the logs that are due, the one with the greatest share of dirty bytes."""
         now_ms = self._manager.services.clock.wall_ms()
@@ -114,6 +118,7 @@ class LogCleaner:
                 done = await Cleaning(cleanable, self._settings(), self._throttle, worker).run()
             self._deaths.pop(_key(log), None)
             await self._note(cleanable, done.end_offset)
+            await log.delete_old_segments(self._manager.services.clock.wall_ms())
         except CleaningAborted:
             logger.info("cleaning of %s given up, since the log was changed meanwhile", log.name)
         except Uncleanable as error:

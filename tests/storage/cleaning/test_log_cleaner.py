@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 import trio
@@ -259,6 +260,25 @@ async def test_a_rate_of_zero_lets_nothing_pass_until_it_is_changed(later: str, 
         managed.config = managed.config.with_dynamic({"log.cleaner.io.max.bytes.per.second": later})
         await trio.sleep(2)
         assert len(records(log)) == 1
+
+
+async def test_retention_waits_for_a_cleaning_of_the_same_log(autojump_clock) -> None:
+    """One that takes longer than the time between two looks for old segments would never come to its end."""
+    house = timed_house("100")
+    house.keys["log.retention.check.interval.ms"] = "1000"
+    both = LogConfig(cleanup_policy=frozenset({"compact", "delete"}), segment_bytes=300, retention_ms=-1)
+    async with cleaning(house) as managed:
+        log = await filled(managed, config=both)
+        await trio.sleep(16)
+        assert managed.cleaner.cleans(log)
+        log.config = replace(both, retention_bytes=0)
+        await trio.sleep(5)
+        assert managed.cleaner.cleans(log)
+        assert log.log_start_offset == 0
+        await trio.sleep(60)
+        assert not managed.cleaner.cleans(log)
+        assert log.log_start_offset == 10
+        assert log.log_dir.checkpoint(layout.CLEANER_OFFSETS) == {("t", 0): 10}
 
 
 async def test_a_negative_rate_is_none(autojump_clock) -> None:

@@ -73,7 +73,8 @@ async def _with_grace(
         _, going_on = await asyncio.wait([working], timeout=seconds)
         if going_on:
             working.cancel()
-        else:
+            await asyncio.wait([working])
+        if not working.cancelled():
             working.exception()  # seen: asyncio would tell of it in the log
         raise
 

@@ -61,10 +61,17 @@ def header_fault(header: BatchHeader, next_offset: int, base_offset: int) -> str
         return f"offset {header.last_offset} is out of reach of the segment"
     if header.last_offset_delta < 0 or not 0 <= header.count <= header.last_offset_delta + 1:
         return f"{header.count} records on {header.last_offset_delta + 1} offsets"
-    if header.attributes & CODEC_MASK > _LARGEST_CODEC or header.attributes & ~_KNOWN_ATTRIBUTES:
-        return f"attributes {header.attributes & 0xFFFF:#06x} are not known"
+    if header.attributes & CODEC_MASK > _LARGEST_CODEC:
+        return f"compression type {header.attributes & CODEC_MASK} is not known"
     if header.max_timestamp < -1:
         return f"max timestamp {header.max_timestamp}"
+    return None
+
+
+def header_oddity(header: BatchHeader) -> str | None:
+    """What no client writes, and brokers take nevertheless, Apache Kafka among them."""
+    if header.attributes & ~_KNOWN_ATTRIBUTES:
+        return f"attributes {header.attributes & 0xFFFF:#06x} are not known"
     if header.producer_id < 0 and header.transactional:
         return "a transaction without a producer id"
     if header.producer_id >= 0 and header.producer_epoch < 0:

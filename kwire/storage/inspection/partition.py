@@ -9,7 +9,7 @@ from kwire.ports.input import open_input
 from kwire.protocol.records.header import BatchHeader, crc_matches
 from kwire.storage import checkpoints, layout
 from kwire.storage.checkpoints import CorruptCheckpoint
-from kwire.storage.inspection.batches import NoBatch, batches, header_fault
+from kwire.storage.inspection.batches import NoBatch, batches, header_fault, header_oddity
 from kwire.storage.inspection.fault import Findings
 from kwire.storage.inspection.indexes import OffsetIndexCheck, Tell, TimeIndexCheck
 from kwire.storage.inspection.records import records_fault
@@ -177,6 +177,9 @@ class PartitionInspection:
             text = records_fault(header, batch)
         if text is not None:
             self._findings.fault(path, position, f"the batch at offset {header.base_offset}: {text}")
+        oddity = header_oddity(header)
+        if oddity is not None:
+            self._findings.note(path, position, f"the batch at offset {header.base_offset}: {oddity}")
         self._check_epoch(path, position, header)
         self._next_offset = max(self._next_offset, header.next_offset)
 

@@ -1,4 +1,4 @@
-"""Records of the topics that brokers write for themselves, as values to print: coordinators' and controllers'."""
+"""Records of the topics that brokers write for themselves, as values to print: coordinators', controllers', tiers'."""
 
 from __future__ import annotations
 
@@ -19,7 +19,13 @@ Decode = Callable[["Record"], dict[str, Any]]
 def decoder_of(topic: str) -> Decode | None:
     """None for a topic whose records are their producers' affair."""
     if topic == "__cluster_metadata":
-        return _of_controllers
+        from kwire.protocol.metadata_records import serde as of_controllers
+
+        return _framed(of_controllers.decode_record)
+    if topic == "__remote_log_metadata":
+        from kwire.protocol.remote_log_records import serde as of_remote_storage
+
+        return _framed(of_remote_storage.decode_record)
     if topic == "__consumer_offsets":
         from kwire.protocol.coordinator_records.record_types import GROUP_RECORD_TYPES
 
@@ -44,15 +50,18 @@ def _of_coordinators(record_types: RecordTypes) -> Decode:
     return decode
 
 
-def _of_controllers(record: Record) -> dict[str, Any]:
+def _framed(decode_value: Callable[[bytes], Message | None]) -> Decode:
+    """Of records without keys."""
     from kwire.protocol.framed import UnknownRecord
-    from kwire.protocol.metadata_records.serde import decode_record
 
-    try:
-        message = decode_record(record.value or b"")
-    except (MalformedError, UnsupportedVersionError, UnknownRecord) as error:
-        return {"undecoded": str(error), "key": record.key, "value": record.value}
-    return {"value": record.value if message is None else _message(message, "Record")}
+    def decode(record: Record) -> dict[str, Any]:
+        try:
+            message = decode_value(record.value or b"")
+        except (MalformedError, UnsupportedVersionError, UnknownRecord) as error:
+            return {"undecoded": str(error), "key": record.key, "value": record.value}
+        return {"value": record.value if message is None else _message(message, "Record")}
+
+    return decode
 
 
 def _message(message: Message, suffix: str) -> dict[str, Any]:

@@ -43,7 +43,8 @@ def sizes(paths: tuple[str, ...], by: str, sort: str, as_json: bool, bootstrap: 
 
     Of the log dirs that are named, else of all brokers of the cluster. The
     size is that of the segments; the other files of a partition (indexes,
-    snapshots) are counted apart, where the files can be looked at.
+    snapshots) are counted apart, where the files can be looked at. What
+    lies in remote storage is told of dirs that have the records about it.
     """
     found = _of_dirs(paths) if paths else _of_cluster(bootstrap, timeout)
     if by == "topic":
@@ -78,13 +79,18 @@ def sizes(paths: tuple[str, ...], by: str, sort: str, as_json: bool, bootstrap: 
 
 def _of_dirs(paths: Sequence[str]) -> list[Size]:
     from kwire.ports.real_files import PosixFileSystem
+    from kwire.storage.inspection.remote_sizes import REMOTE, remote_sizes
     from kwire.storage.inspection.sizes import partition_sizes
 
     files = PosixFileSystem()
+    folders = [files.absolute(path) for path in paths]
     return [
         Size(each.topic, each.partition, None, each.tier, each.segments, each.log_bytes, each.other_bytes, each.log_dir)
-        for path in paths
-        for each in partition_sizes(files, files.absolute(path))
+        for folder in folders
+        for each in partition_sizes(files, folder)
+    ] + [
+        Size(each.topic, each.partition, None, REMOTE, each.segments, each.log_bytes, None, None)
+        for each in remote_sizes(files, folders)
     ]
 
 

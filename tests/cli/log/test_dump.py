@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from kwire.protocol.coordinator_records.offset_commit import OffsetCommitKey, OffsetCommitValue
+from kwire.protocol.coordinator_records.serde import encode_key, encode_value
+from kwire.protocol.framed import encode_framed
+from kwire.protocol.metadata_records.topic import TopicRecord
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.control import build_end_txn_marker
@@ -179,3 +183,49 @@ def test_a_folder_without_files_of_a_log(kwire, tmp_path: Path) -> None:
 def test_no_such_file(kwire, tmp_path: Path) -> None:
     result = kwire("log", "dump", f"{tmp_path}/none")
     assert (result.exit_code, result.stderr) == (1, f"kwire: {tmp_path}/none: No such file or directory\n")
+
+
+def dumped_values(kwire, folder: Path, *records: Record) -> list[dict]:
+    folder.mkdir()
+    (folder / f"{NAME}.log").write_bytes(build_batch(list(records), base_offset=10))
+    found = lines(kwire, "-r", f"{folder}/{NAME}.log")
+    return [line for line in found if "record" in line]
+
+
+def test_what_a_group_committed(kwire, tmp_path: Path) -> None:
+    key = encode_key(OffsetCommitKey(group="g", topic="t", partition=3))
+    value = encode_value(OffsetCommitValue(offset=7, metadata="", commit_timestamp=5), 3)
+    unknown = (99).to_bytes(2, "big")
+    committed, removed, other = dumped_values(
+        kwire,
+        tmp_path / "__consumer_offsets-4",
+        Record(10, 5, key, value),
+        Record(11, 5, key, None),
+        Record(12, 5, unknown, b"x"),
+    )
+    assert committed["key"] == {"type": "OffsetCommit", "group": "g", "topic": "t", "partition": 3}
+    assert (committed["value"]["type"], committed["value"]["offset"]) == ("OffsetCommit", 7)
+    assert (removed["key"], removed["value"]) == (committed["key"], None)
+    assert (other["undecoded"], other["value"]) == ("unknown record type 99", "x")
+
+
+def test_what_a_controller_wrote(kwire, tmp_path: Path) -> None:
+    topic = encode_framed(TopicRecord(name="orders", topic_id=bytes(range(16))), 0)
+    created, passing, unknown = dumped_values(
+        kwire,
+        tmp_path / "__cluster_metadata-0",
+        Record(10, 5, None, topic, []),
+        Record(11, 5, None, b"\1\x14\0\0"),
+        Record(12, 5, None, b"\1\x63\0"),
+    )
+    assert created["value"] == {"type": "Topic", "name": "orders", "topic_id": "AAECAwQFBgcICQoLDA0ODw"}
+    assert passing["value"] == "\1\x14\0\0"
+    assert unknown["undecoded"] == "metadata record type 99 is not known"
+
+
+def test_a_snapshot_of_a_controller(kwire, tmp_path: Path) -> None:
+    topic = encode_framed(TopicRecord(name="orders", topic_id=bytes(16)), 0)
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    (folder / "00000000000000000040-0000000002.checkpoint").write_bytes(build_batch([Record(0, 0, None, topic, [])]))
+    assert lines(kwire, "-r", str(folder))[-1]["value"]["name"] == "orders"

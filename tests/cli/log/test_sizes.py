@@ -15,6 +15,16 @@ from kwire.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from kwire.protocol.records.builder import build_batch
+from kwire.protocol.records.record import Record
+from kwire.protocol.remote_log_records.records import (
+    RemoteLogSegmentIdEntry,
+    RemoteLogSegmentMetadataRecord,
+    RemoteLogSegmentMetadataUpdateRecord,
+    TopicIdPartitionEntry,
+)
+from kwire.protocol.remote_log_records.serde import encode_record
+from kwire.storage.tiered.remote_segment import SegmentState
 
 
 @pytest.fixture
@@ -54,6 +64,35 @@ def test_by_name_and_by_topic(kwire, log_dir: Path) -> None:
 
 def test_a_partition(kwire, log_dir: Path) -> None:
     assert [row[:2] for row in rows(kwire, str(log_dir / "b-0"))] == [["b", "0"]]
+
+
+def remote(state: SegmentState, number: int, size: int = 0) -> bytes:
+    """A record about a segment of a-1: its copy begins, or it goes into another state."""
+    place = TopicIdPartitionEntry(name="a", id=bytes(16), partition=1)
+    segment = RemoteLogSegmentIdEntry(topic_id_partition=place, id=bytes([number]) * 16)
+    if state is SegmentState.COPY_SEGMENT_STARTED:
+        return encode_record(RemoteLogSegmentMetadataRecord(remote_log_segment_id=segment, segment_size_in_bytes=size))
+    return encode_record(
+        RemoteLogSegmentMetadataUpdateRecord(remote_log_segment_id=segment, remote_log_segment_state=state)
+    )
+
+
+def test_remote_storage(kwire, log_dir: Path) -> None:
+    """Of four segments one is not finished, and one is being deleted."""
+    started, finished = SegmentState.COPY_SEGMENT_STARTED, SegmentState.COPY_SEGMENT_FINISHED
+    values = [remote(started, number, 1000 + number) for number in range(4)]
+    values += [remote(finished, number) for number in range(3)]
+    values.append(remote(SegmentState.DELETE_SEGMENT_STARTED, 0))
+    records = [Record(index, 0, None, value, []) for index, value in enumerate(values)]
+    folder = log_dir / "__remote_log_metadata-7"
+    folder.mkdir()
+    (folder / "00000000000000000000.log").write_bytes(build_batch(records) + b"torn")
+    of_remote = [row[:6] for row in rows(kwire, str(log_dir)) if row[2] == "remote"]
+    assert of_remote == [["a", "1", "remote", "", "2", "2003"]]
+    by_topic = [row[:6] for row in rows(kwire, "--by", "topic", "--sort", "name", str(log_dir)) if row[0] == "a"]
+    assert sorted(by_topic) == [["a", "", "local", "", "4", "3012"], ["a", "", "remote", "", "2", "2003"]]
+    dumped = kwire("log", "dump", "-r", "--format", "json", str(folder)).stdout
+    assert '"type": "RemoteLogSegmentMetadataUpdate"' in dumped
 
 
 def test_json(kwire, log_dir: Path) -> None:

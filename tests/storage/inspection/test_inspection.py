@@ -192,8 +192,16 @@ def edited(data: bytes, **fields: int) -> bytes:
         (edited(batch(["a", "b"]), count=1), False, "1 records on 2 offsets"),
         (edited(batch(["a"]), attributes=7), False, "compression type 7 is not known"),
         (edited(batch(["a"]), attributes=0x100), False, "note: the batch at offset 0: attributes 0x0100 are not known"),
-        (edited(batch(["a"]), attributes=0x10), False, "note: the batch at offset 0: a transaction without a producer id"),
-        (edited(batch(["a"]), producer_id=4, producer_epoch=-1), False, "note: the batch at offset 0: producer 4 with epoch -1"),
+        (
+            edited(batch(["a"]), attributes=0x10),
+            False,
+            "note: the batch at offset 0: a transaction without a producer id",
+        ),
+        (
+            edited(batch(["a"]), producer_id=4, producer_epoch=-1),
+            False,
+            "note: the batch at offset 0: producer 4 with epoch -1",
+        ),
         (edited(batch(["a"]), max_timestamp=-2), False, "max timestamp -2"),
         (edited(batch(["a", "b"]), max_timestamp=5), True, "the newest record is of"),
         (edited(batch(["a", "b"]), attributes=int(Compression.GZIP)), True, "the batch at offset 0: "),

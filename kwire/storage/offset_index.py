@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Collection
 from typing import NamedTuple
 
 from kwire.ports.files import FileSystem
@@ -98,6 +99,11 @@ class OffsetIndex(SparseIndex):
         """The offset of the first entry at or after a place in the file; None where there is none."""
         found = bisect_left(self._positions, position)
         return self.base_offset + self._offsets[found] if found < len(self._positions) else None
+
+    @property
+    def positions(self) -> Collection[int]:
+        """Where batches begin, as far as the index knows, ascending."""
+        return self._positions
 
     def truncate_to(self, offset: int) -> None:
         """Drops the entries at or after `offset`."""

@@ -7,7 +7,7 @@ import logging
 from kwire.ports.files import File
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.header import BatchHeader
-from kwire.storage.batch_walk import SCAN_WINDOW, headers
+from kwire.storage.damage import readable
 from kwire.storage.producer_state import ProducerStateManager
 from kwire.storage.segments import Segments
 from kwire.storage.validated import Origin
@@ -45,7 +45,7 @@ def replay(
             found = segment.find(producers.end_offset)
             if found is None:
                 continue
-            for position, header in headers(segment.file, found[0], segment.size, SCAN_WINDOW):
+            for position, header in readable(segment.file, found[0], segment.size, segment.base_offset):
                 if header.base_offset >= end_offset:
                     break
                 take_up(producers, header, segment.file, position)

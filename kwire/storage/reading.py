@@ -8,6 +8,7 @@ from kwire.ports.executor import Executor
 from kwire.ports.files import FileSlice
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage.batch_walk import ColdRead
+from kwire.storage.damage import Damaged
 from kwire.storage.segment import Segment
 from kwire.storage.sparse_index import CorruptIndex
 from kwire.storage.transaction_index import AbortedTransaction, overlapping
@@ -77,9 +78,13 @@ def read(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool,
     position, batch_size = found
     end = segment.size
     if bound < segment_end:
-        last = segment.find(bound, may_block=may_block)
-        if last is not None:
-            end = last[0]
+        try:
+            last = segment.find(bound, may_block=may_block)
+        except Damaged as damaged:  # what is before it is readable
+            end = damaged.position
+        else:
+            if last is not None:
+                end = last[0]
     size = min(max(max_bytes, batch_size) if min_one else max_bytes, end - position)
     if size <= 0:
         return LogRead(offset, segment.base_offset, position, None)

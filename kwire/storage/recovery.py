@@ -10,6 +10,7 @@ All of this runs in a worker thread, for a log that nobody else has yet. It rais
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,10 +22,11 @@ from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import NO_LEADER_EPOCH, BatchHeader
 from kwire.storage import checkpoints, layout
-from kwire.storage.batch_walk import SCAN_WINDOW, headers, verified
+from kwire.storage.batch_walk import verified
 from kwire.storage.checkpoints import CorruptCheckpoint, TopicPartition
+from kwire.storage.damage import misplaced, next_batch, readable
 from kwire.storage.leader_epochs import LeaderEpochCache
-from kwire.storage.offset_index import MAX_RELATIVE_OFFSET
+from kwire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from kwire.storage.open_files import OpenFiles
 from kwire.storage.producer_replay import replay
 from kwire.storage.producer_state import ProducerStateManager
@@ -38,6 +40,9 @@ from kwire.storage.transaction_index import AbortedTransaction
 from kwire.storage.validated import Origin
 
 logger = logging.getLogger(__name__)
+
+_EVERYTHING = 2**63 - 1
+"""An offset behind all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,11 @@ class LogTask:
     producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS
     cleaned: int = 0
     """Up to here (exclusive) the log was compacted, which it need not be any more."""
+
+    @property
+    def flushed(self) -> int:
+        """Up to here (exclusive) everything was on the disk once."""
+        return _EVERYTHING if self.clean else self.recovery_point
 
 
 @dataclass(slots=True)
@@ -110,7 +120,11 @@ class _Loader:
         if len(self._segments) and not self._epochs.entries():
             self._rebuild_epochs()
         self._producers.remove_stray_snapshots([segment.base_offset for segment in self._segments])
-        end_offset = self._check() if task.clean else self._recover_from(task.recovery_point)
+        wrong = self._wrongly_indexed()
+        if task.clean and wrong == _EVERYTHING:
+            end_offset = self._check()
+        else:
+            end_offset = self._recover_from(wrong if task.clean else min(task.recovery_point, wrong))
         if end_offset < task.log_start_offset:
             logger.warning("%s ends before its log start offset %d: starting it anew", task.dir, task.log_start_offset)
             self._remove(list(self._segments))
@@ -161,7 +175,7 @@ class _Loader:
         end = recovered[0].base_offset if recovered else self._segments.active.base_offset + 1
         for segment in self._segments:
             if segment.base_offset < end:
-                for _, header in headers(segment.file, 0, segment.size, SCAN_WINDOW):
+                for _, header in readable(segment.file, 0, segment.size, segment.base_offset):
                     self._take_epoch(header)
 
     def _take_epoch(self, header: BatchHeader) -> None:
@@ -215,20 +229,25 @@ class _Loader:
         )
 
     def _check(self) -> int:
-        """After a clean stop: the log's end offset. What is not as it should be nevertheless is gone through.
+        """After a clean stop: the log's end offset. A log must end with a whole batch, or its end is gone through."""
+        if not len(self._segments):
+            return 0
+        active = self._segments.active
+        try:
+            return active.next_offset()
+        except CorruptBatchError as error:
+            logger.warning("recovering %s: %s", self._task.dir, error)
+            return self._recover_from(active.base_offset)
 
-        A wrong .txnindex would show aborted records to consumers; a log must end with a whole batch.
-        """
-        end_offset = 0
+    def _wrongly_indexed(self) -> int:
+        """Where the first segment begins whose .txnindex is none: it would show aborted records to consumers."""
         for segment in self._segments:
             try:
                 segment.transactions()  # raises what is wrong with them
-                if segment is self._segments.active:
-                    end_offset = segment.next_offset()
-            except (CorruptIndex, CorruptBatchError) as error:
-                logger.warning("recovering %r in %s: %s", segment, self._task.dir, error)
-                return self._recover_from(segment.base_offset)
-        return end_offset
+            except CorruptIndex as error:
+                logger.warning("recovering %s: %s: %s", self._task.dir, segment.path(layout.TRANSACTION_INDEX), error)
+                return segment.base_offset
+        return _EVERYTHING
 
     # Recovery
 
@@ -251,7 +270,8 @@ class _Loader:
                 self._cut(segments[number:], next_offset)
                 break
             size = segment.size
-            next_offset = self._recover(segment)
+            follower = segments[number + 1].base_offset if number + 1 < len(segments) else None
+            next_offset = self._recover(segment, follower)
             if segment.size < size:
                 self._cut(segments[number + 1 :], next_offset)
                 break
@@ -267,34 +287,66 @@ class _Loader:
         if segment.base_offset <= next_offset:
             return segment.base_offset == next_offset
         task = self._task
-        known = max(task.recovery_point, task.log_start_offset, task.cleaned)
-        return task.config.compacted or segment.base_offset <= known
+        if task.config.compacted or segment.base_offset <= max(task.log_start_offset, task.cleaned):
+            return True
+        if segment.base_offset > task.flushed:
+            return False
+        logger.error("%s lacks the offsets from %d to %d (exclusive)", task.dir, next_offset, segment.base_offset)
+        return True
 
-    def _recover(self, segment: Segment) -> int:
-        """Goes through one segment and cuts it at the first batch that is not whole; returns its next offset."""
+    def _recover(self, segment: Segment, follower: int | None) -> int:
+        """Goes through one segment and cuts it at the first batch that is not whole, unless it was once.
+
+        Returns its next offset. `follower`: where the next segment begins, if there is one.
+        """
         interval = self._task.config.index_interval_bytes
         indexes = SegmentIndexes.empty(segment.base_offset)
+        boundaries = self._known_positions(segment)
         segment.drop_transactions(segment.base_offset)
+        position: int | None = 0
         valid = 0
         next_offset = segment.base_offset
-        for position, header, batch in verified(segment.file, 0, segment.size):
-            if header.base_offset < next_offset or header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
-                break
-            indexes.add_header(position, header, interval)
-            self._take_epoch(header)
-            if header.producer_id >= 0:
-                self._take_up(segment, header, batch)
-            valid = position + header.size
-            next_offset = header.next_offset
-            self._producers.end_offset = next_offset
+        while position is not None:
+            for at, header, batch in verified(segment.file, position, segment.size):
+                if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+                    break
+                if header.base_offset != next_offset and misplaced(segment.file, at, header, segment.size, next_offset):
+                    break
+                indexes.add_header(at, header, interval)
+                self._take_epoch(header)
+                if header.producer_id >= 0:
+                    self._take_up(segment, header, batch)
+                valid = at + header.size
+                next_offset = header.next_offset
+                self._producers.end_offset = next_offset
+            position = None
+            if valid < segment.size and next_offset < self._task.flushed:
+                # What was not flushed may be torn, and what comes behind it out of order. What was flushed and is no
+                # batch any more was damaged since, and nothing speaks against what lies behind it.
+                position = next_batch(segment.file, valid, segment.size, next_offset, boundaries)
+                if position is None and follower is not None and follower <= self._task.flushed:
+                    valid, next_offset = segment.size, follower
         if valid < segment.size:
-            logger.warning("cutting %s from %d to %d bytes", segment.path(layout.LOG), segment.size, valid)
+            logger.warning(
+                "cutting %s from %d to %d bytes: no whole batch follows",
+                segment.path(layout.LOG),
+                segment.size,
+                valid,
+            )
             segment.file.truncate(valid)
             segment.size = valid
         indexes.end()
         indexes.rewrite()
         segment.install(indexes, None)
         return next_offset
+
+    def _known_positions(self, segment: Segment) -> Collection[int]:
+        """Where batches begin, if the index that was left can be read."""
+        try:
+            data = self._files.read(segment.path(layout.OFFSET_INDEX))
+            return OffsetIndex.decode(segment.base_offset, data).positions
+        except (FileNotFoundError, CorruptIndex):
+            return ()
 
     def _take_up(self, segment: Segment, header: BatchHeader, batch: memoryview) -> None:
         update = self._producers.begin(Origin.REPLICATION)

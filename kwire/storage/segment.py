@@ -7,15 +7,14 @@ off again, and a preallocated file is longer until the segment is sealed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kwire.ports.clock import Clock
 from kwire.ports.files import Buffer, File, FileSystem
-from kwire.protocol.errors import ErrorCode
-from kwire.protocol.records.errors import CorruptBatchError
 from kwire.storage import layout
 from kwire.storage.batch_walk import SEARCH_WINDOW, ColdRead, headers
+from kwire.storage.damage import Damaged, Found, batches
 from kwire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex, OffsetPosition
 from kwire.storage.open_files import OpenFiles
 from kwire.storage.recent_batches import RecentBatches
@@ -70,6 +69,7 @@ class Segment:
         "_transactions",
         "base_offset",
         "created_ms",
+        "damaged",
         "dir",
         "files",
         "first_timestamp",
@@ -113,6 +113,8 @@ class Segment:
         self.recent: RecentBatches | None = None
         """Present in the segment that takes appends."""
         self.used = False
+        self.damaged: frozenset[int] = frozenset()
+        """Positions of damage that the log was told of."""
         self.version = 0
         """Counts what makes a view of the content stale: truncations and the removal."""
         self._file: File | None = None
@@ -209,7 +211,8 @@ class Segment:
 
     def build_indexes(self, file: File) -> SegmentIndexes:
         """From the batches' headers. `file` is the segment's; for any thread."""
-        return SegmentIndexes.build(file, self.size, self.base_offset, self.index_interval)
+        known = () if self.indexes is None else self.indexes.offsets.positions
+        return SegmentIndexes.build(file, self.size, self.base_offset, self.index_interval, known)
 
     def ready_indexes(self, *, may_block: bool) -> SegmentIndexes:
         """The indexes, loaded if need be. Raises ColdRead if they must be and `may_block` is False."""
@@ -314,8 +317,8 @@ class Segment:
     def find(self, offset: int, *, may_block: bool = True) -> tuple[int, int] | None:
         """(position, size) of the first batch that ends at or after `offset`; None where the segment has none.
 
-        Raises ColdRead where `may_block` is False and that cannot be said from memory; CorruptBatchError where the
-        file's bytes are no batches.
+        Raises ColdRead where `may_block` is False and that cannot be said from memory; Damaged where no batch is there
+        that could have it.
         """
         if self.recent is not None and (found := self.recent.find(offset, self.size)) is not None:
             return found
@@ -327,20 +330,42 @@ class Segment:
         except CorruptIndex:
             if self.recent is None and not may_block:
                 raise _IndexLoad(self, rebuild=True) from None
-            self.install(self.build_indexes(self.file), self._transactions)
-            return self._find_from(OffsetPosition(self.base_offset, 0), offset, may_block)
+            rebuilt = self.build_indexes(self.file)
+            self.install(rebuilt, self._transactions)
+            return self._find_from(rebuilt.offsets.floor(offset), offset, may_block)
 
     def _find_from(self, entry: OffsetPosition, offset: int, may_block: bool) -> tuple[int, int] | None:
         """As `find`, by the headers from an index entry on. Raises CorruptIndex where no batch of it is there."""
-        reached = entry.position
-        for position, header in headers(self.file, entry.position, self.size, may_block=may_block):
-            if position == entry.position != 0 and not self.base_offset <= header.base_offset <= entry.offset:
-                break
+        for position, header, damaged in self._batches_from(entry, may_block=may_block):
             if header.last_offset >= offset:
+                if damaged is not None and offset < header.base_offset:
+                    raise Damaged(self.file.path, damaged)
                 return position, header.size
-            reached = position + header.size
-        self._check_reached(reached, entry)
         return None
+
+    def _batches_from(self, entry: OffsetPosition, *, may_block: bool = True) -> Iterator[Found]:
+        """What is there from an index entry on.
+
+        Raises CorruptIndex where no batch of the entry is there, Damaged where the segment's end is no batch.
+        """
+        known = () if self.indexes is None else self.indexes.offsets.positions
+        start, end = entry.position, self.size
+        first = start if start else None
+        try:
+            for found in batches(
+                self.file, start, end, self.base_offset, known, may_block=may_block, told=self.damaged
+            ):
+                if found.position == first and not self.base_offset <= found.header.base_offset <= entry.offset:
+                    break
+                first = None
+                if found.damaged is not None:
+                    self.damaged |= {found.damaged}
+                yield found
+        except Damaged as error:
+            self.damaged |= {error.position}
+            raise
+        if first is not None:
+            raise CorruptIndex(f"no batch of {entry.offset} at {start}")
 
     def next_offset(self) -> int:
         """The offset after the last batch: by the index's last entry and the headers from there on.
@@ -352,8 +377,9 @@ class Segment:
         try:
             return self._next_offset_from(self._last_entry())
         except CorruptIndex:
-            self.install(self.build_indexes(self.file), self._transactions)
-            return self._next_offset_from(OffsetPosition(self.base_offset, 0))
+            rebuilt = self.build_indexes(self.file)
+            self.install(rebuilt, self._transactions)
+            return self._next_offset_from(rebuilt.offsets.last)
 
     def _last_entry(self) -> OffsetPosition:
         """The offset index's last entry; the beginning, where it is not far from there to the end."""
@@ -367,22 +393,10 @@ class Segment:
         return self.ready_indexes(may_block=True).offsets.last
 
     def _next_offset_from(self, entry: OffsetPosition) -> int:
-        reached = entry.position
         next_offset = self.base_offset
-        for position, header in headers(self.file, entry.position, self.size):
-            if position == entry.position != 0 and not self.base_offset <= header.base_offset <= entry.offset:
-                break
-            reached = position + header.size
+        for _, header, _ in self._batches_from(entry):
             next_offset = header.next_offset
-        self._check_reached(reached, entry)
         return next_offset
-
-    def _check_reached(self, reached: int, entry: OffsetPosition) -> None:
-        """Raises CorruptIndex or CorruptBatchError where a walk from an index entry did not come to the end."""
-        if reached < self.size:
-            if reached == entry.position != 0:
-                raise CorruptIndex(f"no batch of {entry.offset} at {entry.position}")
-            raise CorruptBatchError(ErrorCode.CORRUPT_MESSAGE, f"{self.path(layout.LOG)} has no batch at {reached}")
 
     @property
     def newest(self) -> TimestampOffset | None:

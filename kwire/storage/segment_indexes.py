@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kwire.ports.files import File, FileSystem
 from kwire.protocol.records.header import BatchHeader
 from kwire.storage import layout
-from kwire.storage.batch_walk import SCAN_WINDOW, headers
+from kwire.storage.damage import readable
 from kwire.storage.offset_index import OffsetIndex
 from kwire.storage.sparse_index import WRITE_BEHIND_ENTRIES
 from kwire.storage.time_index import TimeIndex, TimestampOffset
@@ -36,10 +38,15 @@ class SegmentIndexes:
         )
 
     @classmethod
-    def build(cls, file: File, size: int, base_offset: int, interval: int) -> SegmentIndexes:
-        """From the headers of a segment's batches; its files will be written anew."""
+    def build(
+        cls, file: File, size: int, base_offset: int, interval: int, known: Collection[int] = ()
+    ) -> SegmentIndexes:
+        """From the headers of a segment's batches; its files will be written anew.
+
+        `known`: where batches begin, as far as that is known in spite of all.
+        """
         indexes = cls.empty(base_offset)
-        for position, header in headers(file, 0, size, SCAN_WINDOW):
+        for position, header in readable(file, 0, size, base_offset, known):
             indexes.add_header(position, header, interval)
         indexes.end()
         indexes.rewrite()

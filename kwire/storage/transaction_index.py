@@ -34,14 +34,18 @@ class AbortedTransaction(NamedTuple):
 
 
 def decode_transactions(data: bytes, base_offset: int) -> list[AbortedTransaction]:
-    """A file's entries. Raises `CorruptIndex` for an unknown version or an entry of another segment."""
+    """A file's entries. Raises `CorruptIndex` where they are not those of a segment that begins there."""
+    if len(data) % ENTRY_SIZE:
+        raise CorruptIndex(f"{len(data)} bytes of aborted transactions are not a multiple of {ENTRY_SIZE}")
     transactions = []
-    for version, *entry in _ENTRY.iter_unpack(data[: len(data) - len(data) % ENTRY_SIZE]):
+    for version, *entry in _ENTRY.iter_unpack(data):
         if version != _VERSION:
             raise CorruptIndex(f"version {version} of an aborted transaction is not known")
         transaction = AbortedTransaction(*entry)
         if transaction.last_offset < base_offset:
             raise CorruptIndex(f"{transaction} ended before the segment begins")
+        if not 0 <= transaction.first_offset < transaction.last_offset:
+            raise CorruptIndex(f"{transaction} ended before it began")
         transactions.append(transaction)
     return transactions
 

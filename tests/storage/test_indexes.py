@@ -119,10 +119,14 @@ def test_aborted_transactions():
     second = AbortedTransaction(8, 1005, 1020, 1021)
     data = first.encode() + second.encode()
     assert len(data) == 68
-    assert decode_transactions(data + b"torn", BASE) == [first, second]
+    assert decode_transactions(data, BASE) == [first, second]
     assert overlapping([first, second], 1000, 1004) == ([first], True)
     assert overlapping([first, second], 1011, 1030) == ([second], False)
     with pytest.raises(CorruptIndex):
         decode_transactions(data, 1011)
     with pytest.raises(CorruptIndex):
         decode_transactions(b"\x00\x01" + data[2:], BASE)
+    with pytest.raises(CorruptIndex):
+        decode_transactions(data + b"torn", BASE)
+    with pytest.raises(CorruptIndex):
+        decode_transactions(bytes(34), 0)

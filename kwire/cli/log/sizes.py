@@ -15,6 +15,7 @@ from kwire.cli.running import run_async
 
 if TYPE_CHECKING:
     from kwire.client.log_dirs import ReplicaSize
+    from kwire.storage.inspection.remote_sizes import RemoteSize
 
 
 class Size(NamedTuple):
@@ -44,7 +45,8 @@ def sizes(paths: tuple[str, ...], by: str, sort: str, as_json: bool, bootstrap: 
     Of the log dirs that are named, else of all brokers of the cluster. The
     size is that of the segments; the other files of a partition (indexes,
     snapshots) are counted apart, where the files can be looked at. What
-    lies in remote storage is told of dirs that have the records about it.
+    lies in remote storage is told by the records about it: all of a
+    cluster's, or those in the dirs.
     """
     found = _of_dirs(paths) if paths else _of_cluster(bootstrap, timeout)
     if by == "topic":
@@ -79,7 +81,7 @@ def sizes(paths: tuple[str, ...], by: str, sort: str, as_json: bool, bootstrap: 
 
 def _of_dirs(paths: Sequence[str]) -> list[Size]:
     from kwire.ports.real_files import PosixFileSystem
-    from kwire.storage.inspection.remote_sizes import REMOTE, remote_sizes
+    from kwire.storage.inspection.remote_sizes import remote_sizes
     from kwire.storage.inspection.sizes import partition_sizes
 
     files = PosixFileSystem()
@@ -88,25 +90,32 @@ def _of_dirs(paths: Sequence[str]) -> list[Size]:
         Size(each.topic, each.partition, None, each.tier, each.segments, each.log_bytes, each.other_bytes, each.log_dir)
         for folder in folders
         for each in partition_sizes(files, folder)
-    ] + [
-        Size(each.topic, each.partition, None, REMOTE, each.segments, each.log_bytes, None, None)
-        for each in remote_sizes(files, folders)
-    ]
+    ] + _remote(remote_sizes(files, folders))
 
 
 def _of_cluster(bootstrap: str, timeout: float) -> list[Size]:
     from kwire.client.log_dirs import replica_sizes
+    from kwire.client.remote_account import remote_account
+    from kwire.storage.inspection.remote_sizes import sizes_of
 
     found: list[ReplicaSize] = []
+    remote: list[RemoteSize] = []
 
     async def main() -> None:
         async with open_client(bootstrap, timeout) as client:
             found.extend(await replica_sizes(client))
+            remote.extend(sizes_of(await remote_account(client)))
 
     run_async(main)
     return [
         Size(each.topic, each.partition, each.broker, "local", None, each.size, None, each.log_dir) for each in found
-    ]
+    ] + _remote(remote)
+
+
+def _remote(found: Sequence[RemoteSize]) -> list[Size]:
+    from kwire.storage.inspection.remote_sizes import REMOTE
+
+    return [Size(each.topic, each.partition, None, REMOTE, each.segments, each.log_bytes, None, None) for each in found]
 
 
 def _by_topic(found: Sequence[Size]) -> list[Size]:

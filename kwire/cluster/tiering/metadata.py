@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from enum import IntEnum
 
 import trio
 
@@ -17,7 +16,6 @@ from kwire.cluster.leader_log import LeaderLog
 from kwire.ports.clock import Clock
 from kwire.protocol.codec import MalformedError, UnsupportedVersionError
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.framed import UnknownRecord
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.header import iter_batches
 from kwire.protocol.records.record import Record, iter_records
@@ -29,8 +27,9 @@ from kwire.protocol.remote_log_records.records import (
     SegmentLeaderEpochEntry,
     TopicIdPartitionEntry,
 )
-from kwire.protocol.remote_log_records.serde import RemoteLogRecord, decode_record, encode_record
+from kwire.protocol.remote_log_records.serde import RemoteLogRecord, encode_record
 from kwire.protocol.types import Buffer
+from kwire.storage.tiered.account import DeleteState, RemoteAccount
 from kwire.storage.tiered.remote_segment import RemoteSegment, SegmentState, TopicIdPartition
 from kwire.storage.tiered.remote_segments import RemoteSegments
 
@@ -41,14 +40,6 @@ _RECORDS_PER_TURN = 200
 """Records taken up before other tasks get their turn."""
 
 
-class DeleteState(IntEnum):
-    """RemotePartitionDeleteState."""
-
-    DELETE_PARTITION_MARKED = 0
-    DELETE_PARTITION_STARTED = 1
-    DELETE_PARTITION_FINISHED = 2
-
-
 class _Tail:
     """One partition of the topic, and up to where its records were taken up."""
 
@@ -57,8 +48,7 @@ class _Tail:
         self.upto = log.start
         self.progressed = trio.Event()
         self.loaded = log.start >= log.committed
-        self.partitions: dict[TopicIdPartition, RemoteSegments] = {}
-        self.deleted: dict[TopicIdPartition, DeleteState] = {}
+        self.account = RemoteAccount()
 
     def advance(self, upto: int) -> None:
         self.upto = upto
@@ -107,24 +97,24 @@ class RemoteLogMetadata:
         tail = self._tail_of(of)
         if tail is None or not tail.loaded:
             return None
-        found = tail.partitions.get(of)
+        found = tail.account.partitions.get(of)
         return RemoteSegments() if found is None else found
 
     def known(self) -> Iterator[tuple[TopicIdPartition, RemoteSegments]]:
         """All partitions of which there is something."""
         for tail in self._tails.values():
-            yield from tail.partitions.items()
+            yield from tail.account.partitions.items()
 
     def deleted(self) -> Iterator[tuple[TopicIdPartition, RemoteSegments]]:
         """The partitions that were marked as deleted, with what is still there of them."""
         for tail in list(self._tails.values()):
             if tail.loaded:
-                for of in list(tail.deleted):
-                    yield of, tail.partitions.get(of) or RemoteSegments()
+                for of in list(tail.account.deleted):
+                    yield of, tail.account.partitions.get(of) or RemoteSegments()
 
     def partitions_of(self, topic_id: bytes) -> list[TopicIdPartition]:
         """The partitions of a topic of which there is something in remote storage."""
-        return [of for tail in self._tails.values() for of in tail.partitions if of.topic_id == topic_id]
+        return [of for tail in self._tails.values() for of in tail.account.partitions if of.topic_id == topic_id]
 
     def _tail_of(self, of: TopicIdPartition) -> _Tail | None:
         return self._tails.get(partition_of(of, self.topic_partitions)) if self.topic_partitions else None
@@ -240,51 +230,11 @@ class RemoteLogMetadata:
 
 
 def _apply(tail: _Tail, value: Buffer | None) -> None:
-    if value is None:
-        return
-    try:
-        record = decode_record(value)
-    except (MalformedError, UnknownRecord, UnsupportedVersionError) as error:
-        logger.error("a record of the remote log metadata is passed over log=%r error=%s", tail.log, error)
-        return
-    if isinstance(record, RemoteLogSegmentMetadataRecord):
-        of = _partition(record.remote_log_segment_id.topic_id_partition)
-        tail.partitions.setdefault(of, RemoteSegments()).add(_segment(record))
-    elif isinstance(record, RemoteLogSegmentMetadataUpdateRecord):
-        of = _partition(record.remote_log_segment_id.topic_id_partition)
-        segments = tail.partitions.get(of)
-        if segments is not None:
-            state = SegmentState(record.remote_log_segment_state)
-            segments.update(record.remote_log_segment_id.id, state, record.event_timestamp_ms, record.broker_id)
-            if not len(segments):
-                del tail.partitions[of]
-    elif isinstance(record, RemotePartitionDeleteMetadataRecord):
-        of = _partition(record.topic_id_partition)
-        state_of_deletion = DeleteState(record.remote_partition_delete_state)
-        if state_of_deletion is DeleteState.DELETE_PARTITION_FINISHED:
-            tail.deleted.pop(of, None)
-            tail.partitions.pop(of, None)
-        else:
-            tail.deleted[of] = state_of_deletion
-
-
-def _segment(record: RemoteLogSegmentMetadataRecord) -> RemoteSegment:
-    return RemoteSegment(
-        record.remote_log_segment_id.id,
-        record.start_offset,
-        record.end_offset,
-        record.max_timestamp_ms,
-        record.segment_size_in_bytes,
-        tuple((entry.leader_epoch, entry.offset) for entry in record.segment_leader_epochs),
-        SegmentState(record.remote_log_segment_state),
-        record.broker_id,
-        record.event_timestamp_ms,
-        not record.txn_index_empty,
-    )
-
-
-def _partition(entry: TopicIdPartitionEntry) -> TopicIdPartition:
-    return TopicIdPartition(entry.name, entry.id, entry.partition)
+    if value is not None:
+        try:
+            tail.account.take_up(value)
+        except (MalformedError, UnsupportedVersionError, ValueError) as error:
+            logger.error("a record of the remote log metadata is passed over log=%r error=%s", tail.log, error)
 
 
 def _topic_id_partition(of: TopicIdPartition) -> TopicIdPartitionEntry:

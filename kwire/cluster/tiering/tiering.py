@@ -17,7 +17,7 @@ import trio
 from kwire.cluster.controller import Controller
 from kwire.cluster.internal_topics import remote_log_metadata
 from kwire.cluster.tiering.copier import Copier
-from kwire.cluster.tiering.metadata import DeleteState, RemoteLogMetadata
+from kwire.cluster.tiering.metadata import RemoteLogMetadata
 from kwire.cluster.tiering.reads import RemoteReads, identity
 from kwire.cluster.tiering.remover import Remover
 from kwire.cluster.tiering.settings import TieringSettings
@@ -30,6 +30,7 @@ from kwire.remote.errors import RemoteStorageError
 from kwire.remote.object_store import ObjectStore
 from kwire.storage.services import StorageServices
 from kwire.storage.throttle import Throttle
+from kwire.storage.tiered.account import DeleteState
 from kwire.storage.tiered.chunks import ChunkCache
 from kwire.storage.tiered.expiring import Retention, expire
 from kwire.storage.tiered.index_cache import FOLDER, IndexCache

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
+from kwire.metadata.names import REMOTE_LOG_METADATA
 from kwire.ports.files import FileSystem
 from kwire.ports.input import open_input
 from kwire.protocol.codec.errors import MalformedError, UnsupportedVersionError
@@ -12,19 +14,13 @@ from kwire.protocol.framed import UnknownRecord
 from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import crc_matches
 from kwire.protocol.records.record import iter_records
-from kwire.protocol.remote_log_records.records import (
-    RemoteLogSegmentMetadataRecord,
-    RemoteLogSegmentMetadataUpdateRecord,
-)
-from kwire.protocol.remote_log_records.serde import RemoteLogRecord, decode_record
 from kwire.storage import layout
 from kwire.storage.inspection.batches import NoBatch, batches
+from kwire.storage.tiered.account import RemoteAccount
 from kwire.storage.tiered.remote_segment import SegmentState
 
 REMOTE = "remote"
 """The tier of what lies in an object store."""
-
-_TOPIC = "__remote_log_metadata"
 
 
 class RemoteSize(NamedTuple):
@@ -38,46 +34,34 @@ class RemoteSize(NamedTuple):
 
 def remote_sizes(files: FileSystem, log_dirs: Iterable[str]) -> list[RemoteSize]:
     """Those of all partitions whose records lie in these dirs, as far as they can be read."""
-    segments: dict[bytes, tuple[str, int, int]] = {}
-    """By id: topic, partition, bytes; of those whose copies are finished and not being deleted."""
-    begun: dict[bytes, tuple[str, int, int]] = {}
+    account = RemoteAccount()
     for log_dir in log_dirs:
         for name in files.list(log_dir):
             parsed = layout.parse_partition_dir(name)
-            if parsed is not None and not parsed.suffix and parsed.topic == _TOPIC:
-                for record in _records(files, f"{log_dir}/{name}"):
-                    _take_up(record, begun, segments)
-    found: dict[tuple[str, int], RemoteSize] = {}
-    for topic, partition, size in segments.values():
-        before = found.get((topic, partition), RemoteSize(topic, partition, 0, 0))
-        found[topic, partition] = RemoteSize(topic, partition, before.segments + 1, before.log_bytes + size)
-    return [found[key] for key in sorted(found)]
+            if parsed is not None and not parsed.suffix and parsed.topic == REMOTE_LOG_METADATA:
+                with suppress(NoBatch, CorruptBatchError, MalformedError, UnsupportedVersionError, UnknownRecord):
+                    for value in _records(files, f"{log_dir}/{name}"):
+                        account.take_up(value)
+    return sizes_of(account)
 
 
-def _take_up(
-    record: RemoteLogRecord, begun: dict[bytes, tuple[str, int, int]], segments: dict[bytes, tuple[str, int, int]]
-) -> None:
-    if isinstance(record, RemoteLogSegmentMetadataRecord):
-        place = record.remote_log_segment_id.topic_id_partition
-        begun[record.remote_log_segment_id.id] = place.name, place.partition, record.segment_size_in_bytes
-    elif isinstance(record, RemoteLogSegmentMetadataUpdateRecord):
-        segment_id = record.remote_log_segment_id.id
-        segments.pop(segment_id, None)
-        if record.remote_log_segment_state == SegmentState.COPY_SEGMENT_FINISHED and segment_id in begun:
-            segments[segment_id] = begun[segment_id]
+def sizes_of(account: RemoteAccount) -> list[RemoteSize]:
+    """The same by records from wherever: of the copies that are finished and not being deleted."""
+    found = []
+    for of, segments in account.partitions.items():
+        sizes = [segment.size for segment in segments if segment.state is SegmentState.COPY_SEGMENT_FINISHED]
+        if sizes:
+            found.append(RemoteSize(of.topic, of.partition, len(sizes), sum(sizes)))
+    return sorted(found)
 
 
-def _records(files: FileSystem, folder: str) -> Iterator[RemoteLogRecord]:
-    """Up to the first batch that cannot be read: it is being written, or `kwire log verify` tells of it."""
+def _records(files: FileSystem, folder: str) -> Iterator[bytes]:
+    """The values up to the first batch that cannot be read: it is being written, or `kwire log verify` tells of it."""
     for name in files.list(folder):
-        if not name.endswith(layout.LOG):
-            continue
-        with open_input(f"{folder}/{name}") as file:
-            try:
+        if name.endswith(layout.LOG):
+            with open_input(f"{folder}/{name}") as file:
                 for _, header, batch in batches(file, files.file_size(f"{folder}/{name}")):
                     if not crc_matches(header, batch):
                         return
                     for record in () if header.control else iter_records(bytes(batch)):
-                        yield decode_record(record.value or b"")
-            except (NoBatch, CorruptBatchError, MalformedError, UnsupportedVersionError, UnknownRecord):
-                return
+                        yield bytes(record.value or b"")

@@ -11,6 +11,9 @@ _OPTIONS.log_errors = False
 _OPTIONS.never_capture = True  # what a group matches is not asked, and takes slower ways of matching
 _OPTIONS.max_mem = 1 << 17  # bounds the compiled expression: to compile one may take time that grows with its square
 
+_MOST_CHARACTERS = 10_000
+"""RE2 reads a class of characters in a time that grows with the square of its length: so many take 0.1 s at worst."""
+
 _TOKENS = re.compile(
     r"""
       \\Q .*? (?: \\E | \Z)
@@ -34,6 +37,8 @@ class Pattern:
 
     def __init__(self, text: str) -> None:
         """Raises PatternError."""
+        if len(text) > _MOST_CHARACTERS:
+            raise PatternError("pattern too large - more than 10000 characters")
         try:
             self._expression = re2.compile(text, options=_OPTIONS)
         except re2.error as error:

@@ -42,3 +42,10 @@ def test_and_what_re2j_does_not_take(pattern: str) -> None:
 def test_steps_grow_with_the_text_and_the_expression() -> None:
     short, long = Pattern("a"), Pattern("a" * 100)
     assert short.steps("x") < short.steps("x" * 100) < long.steps("x" * 100)
+
+
+def test_an_expression_of_any_length_takes_little_time() -> None:
+    """RE2 would read this class for a minute."""
+    with pytest.raises(PatternError, match="pattern too large"):
+        Pattern("[" + "[:a" * 100_000 + "]")
+    assert Pattern("[" + "[:a" * 3_000 + "]").matches("a")

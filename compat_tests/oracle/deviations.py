@@ -139,9 +139,9 @@ _ALL = (
     ),
     Deviation(
         "RE2 and RE2/J",
-        "kwire refuses a regular expression that has more than 10,000 characters or is compiled to more than some 10,000 "
-        "instructions, which would take long to compile and to match, and an escaped letter that is not ASCII; it takes "
-        "a brace as itself before a repetition operator (`{?`). Apache Kafka has it the other way round.",
+        "kwire refuses a regular expression that has more than 10,000 characters or is compiled to more than some "
+        "10,000 instructions, which would take long to compile and to match, and an escaped letter that is not ASCII; "
+        "it takes a brace as itself before a repetition operator (`{?`). Apache Kafka has it the other way round.",
         r"ConsumerGroupHeartbeat v1 \(odd ",
     ),
     Deviation(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Callable
 from enum import Enum
 
 from confluent_kafka import KafkaException, Producer
@@ -39,7 +40,7 @@ class TransactionalWriter:
         self._settings = {
             "bootstrap.servers": bootstrap,
             "transactional.id": f"writer-{topic}",
-            "transaction.timeout.ms": 30_000,
+            "transaction.timeout.ms": 60_000,
             "linger.ms": 0,
             "log_level": 0,
             **RECONNECT,
@@ -64,15 +65,16 @@ class TransactionalWriter:
             number = 0
             while not self._ending.is_set():
                 values = [b"%d-%d" % (number, place) for place in range(RECORDS)]
-                fate = self._write(producer, values)
+                fate, usable = self._write(producer, values)
                 self.transactions.append((fate, values))
-                if fate is Fate.UNKNOWN:
+                if not usable:
                     producer = self._started()
                 number += 1
         except BaseException as error:
             self._failure = error
 
     def _started(self) -> Producer:
+        """Another producer of that transactional id; what the last one has left open is aborted."""
         deadline = time.monotonic() + GIVE_UP
         while True:
             producer = Producer(self._settings)
@@ -84,37 +86,37 @@ class TransactionalWriter:
             else:
                 return producer
 
-    def _write(self, producer: Producer, values: list[bytes]) -> Fate:
-        deadline = time.monotonic() + GIVE_UP
-        committing = False
+    def _write(self, producer: Producer, values: list[bytes]) -> tuple[Fate, bool]:
+        """What became of a transaction, and whether the producer can be used for another."""
+        fate = Fate.ABORTED
         try:
             producer.begin_transaction()
             for value in values:
                 producer.produce(self._topic, value)
             if self._random.random() < 0.25:
-                self._abort(producer, deadline)
-                return Fate.ABORTED
-            committing = True
-            while True:
-                try:
-                    producer.commit_transaction(CALL_TIMEOUT)
-                except KafkaException as error:
-                    if not error.args[0].retriable() or time.monotonic() > deadline:
-                        raise
-                else:
-                    return Fate.COMMITTED
+                _retried(producer.abort_transaction)
+                return fate, True
+            fate = Fate.UNKNOWN
+            _retried(producer.commit_transaction)
         except KafkaException as error:
-            if error.args[0].txn_requires_abort():
-                self._abort(producer, deadline)
-                return Fate.ABORTED
-            return Fate.UNKNOWN if committing else Fate.ABORTED
-
-    def _abort(self, producer: Producer, deadline: float) -> None:
-        while True:
+            if not error.args[0].txn_requires_abort():
+                return fate, False
             try:
-                producer.abort_transaction(CALL_TIMEOUT)
-            except KafkaException as error:
-                if not error.args[0].retriable() or time.monotonic() > deadline:
-                    raise
-            else:
-                return
+                _retried(producer.abort_transaction)
+            except KafkaException:  # it may have been committed in spite of all
+                return fate, False
+            return Fate.ABORTED, True
+        return Fate.COMMITTED, True
+
+
+def _retried(call: Callable[[float], None]) -> None:
+    """Calls again as long as the client says that it may."""
+    deadline = time.monotonic() + GIVE_UP
+    while True:
+        try:
+            call(CALL_TIMEOUT)
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() > deadline:
+                raise
+        else:
+            return

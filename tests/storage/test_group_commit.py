@@ -11,27 +11,8 @@ from trio.testing import wait_all_tasks_blocked
 from kwire.ports.simulated_disk import Effect, SimulatedDisk, once
 from kwire.protocol.errors import ErrorCode, KafkaError
 
+from .held import HeldExecutor
 from .support import ManualClock, Place, append, idempotent, read_all
-
-
-class HeldExecutor:
-    """Worker threads of which each call waits until it is let go."""
-
-    def __init__(self) -> None:
-        self.waiting: list[trio.Event] = []
-        self.held = False
-
-    async def run(self, function, *arguments):
-        if self.held:
-            gate = trio.Event()
-            self.waiting.append(gate)
-            await gate.wait()
-        return function(*arguments)
-
-    async def let_go(self) -> None:
-        """Lets the oldest call run, and what follows from it happen."""
-        self.waiting.pop(0).set()
-        await wait_all_tasks_blocked()
 
 
 @pytest.fixture

@@ -7,16 +7,20 @@ to believe in compression; below v3 the request is refused all the same, as in A
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Union
 
 import trio
 
 from kwire.broker.context import RequestRefused
 from kwire.broker.leader_hints import LeaderHints
 from kwire.broker.parked import Parked
+from kwire.broker.side_by_side import side_by_side
 from kwire.broker.transaction_verification import Verified, verify_batches
 from kwire.broker.turns import Turn
 from kwire.cluster.waiting import ReplicationWait
+from kwire.config.definition import MAX_LONG
 from kwire.metadata.names import INTERNAL_TOPICS
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.produce import (
@@ -89,44 +93,55 @@ async def handle(
     refused = False
     turn = Turn(broker.clock)
     by_id = context.api_version >= _BY_TOPIC_ID
+
+    async def attempt(name: str | None, allowed: bool, data: PartitionProduceData) -> _Outcome:
+        try:
+            if name is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+            if not allowed:
+                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            if verified.refused and (name, data.index) in verified.refused:
+                raise verified.refused[name, data.index]
+            guard = verified.guards.get((name, data.index)) if verified.guards else None
+            return await _append(broker, context, name, data, acks, guard)
+        except (_Refused, KafkaError) as error:
+            return error
+
+    attempts: list[tuple[TopicProduceResponse, str, int, Callable[[], Awaitable[_Outcome]]]] = []
     for topic in topics:
         told = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
         response.responses.append(told)
         name: str | None = broker.store.image.topic_names.get(topic.topic_id) if by_id else topic.name
         allowed = name is None or session.allows(Operation.WRITE, ResourceType.TOPIC, name)
         for data in topic.partition_data:
-            try:
-                if name is None:
-                    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-                if not allowed:
-                    raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                if verified.refused and (name, data.index) in verified.refused:
-                    raise verified.refused[name, data.index]
-                guard = verified.guards.get((name, data.index)) if verified.guards else None
-                appended = await _append(broker, context, name, data, acks, guard)
-            except _Refused as refusal:
-                refused = True
-                partition = _error(data.index, refusal.error, refusal.log_start_offset)
-                partition.error_message = refusal.error.message
-            except KafkaError as error:
-                refused = True
-                partition = _error(data.index, error)
-                hint = hints.after(error, name or "", data.index)
-                if hint is not None:
-                    partition.current_leader = LeaderIdAndEpoch(leader_id=hint[0], leader_epoch=hint[1])
-            else:
-                info = appended[1].info
-                partition = PartitionProduceResponse(
-                    index=data.index,
-                    base_offset=info.first_offset,
-                    log_append_time_ms=info.log_append_time,
-                    log_start_offset=info.log_start_offset,
-                )
-                if acks == _ALL:
-                    appends.append(appended)
-                    owed.append(partition)
-            told.partition_responses.append(partition)
-            await turn.share()
+            attempts.append((told, name or "", data.index, partial(attempt, name, allowed, data)))
+    flushes = len(attempts) > 1 and any(_is_flushed(broker, name, index) for _, name, index, _ in attempts)
+    outcomes = await side_by_side([begin for *_, begin in attempts]) if flushes else None
+    for number, (told, name, index, begin) in enumerate(attempts):
+        outcome = await begin() if outcomes is None else outcomes[number]
+        if isinstance(outcome, _Refused):
+            refused = True
+            partition = _error(index, outcome.error, outcome.log_start_offset)
+            partition.error_message = outcome.error.message
+        elif isinstance(outcome, KafkaError):
+            refused = True
+            partition = _error(index, outcome)
+            hint = hints.after(outcome, name, index)
+            if hint is not None:
+                partition.current_leader = LeaderIdAndEpoch(leader_id=hint[0], leader_epoch=hint[1])
+        else:
+            info = outcome[1].info
+            partition = PartitionProduceResponse(
+                index=index,
+                base_offset=info.first_offset,
+                log_append_time_ms=info.log_append_time,
+                log_start_offset=info.log_start_offset,
+            )
+            if acks == _ALL:
+                appends.append(outcome)
+                owed.append(partition)
+        told.partition_responses.append(partition)
+        await turn.share()
     response.node_endpoints = [
         NodeEndpoint(node_id=node, host=host, port=port, rack=rack) for node, host, port, rack in hints.endpoints
     ]
@@ -143,12 +158,21 @@ async def handle(
     return response
 
 
+def _is_flushed(broker: Broker, topic: str, index: int) -> bool:
+    """Whether appends to the partition may wait for the disk (flush.messages)."""
+    partition = broker.replicas.partitions.get((topic, index))
+    return partition is not None and partition.log is not None and partition.log.config.flush_messages < MAX_LONG
+
+
 class _Refused(Exception):
     """A partition that was found does not take the batch."""
 
     def __init__(self, error: KafkaError, log_start_offset: int) -> None:
         self.error = error
         self.log_start_offset = log_start_offset
+
+
+_Outcome = Union["tuple[Partition, Appended]", KafkaError, _Refused]
 
 
 def _once(topics: list[TopicProduceData]) -> list[TopicProduceData]:

@@ -29,6 +29,8 @@ class TieringSettings:
         self.index_ttl_ms: int = now["remote.log.index.file.cache.ttl.ms"]
         self.chunk_bytes: int = storage["chunk.size"]
         self.chunk_cache_bytes: int = storage["fetch.chunk.cache.size"]
+        kept_ms = storage["fetch.chunk.cache.retention.ms"]
+        self.chunks_kept_s: float = kept_ms / 1000 if kept_ms >= 0 else float("inf")
         self.ahead_bytes: int = storage["fetch.chunk.cache.prefetch.max.size"]
 
     @property

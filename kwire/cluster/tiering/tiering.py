@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _EXPECTED = (RemoteStorageError, KafkaError)
+_SAYING = frozenset({"remote.storage.enable", "remote.log.delete.on.disable"})
+"""The configs of a topic that may have something in remote storage; the broker gives no defaults for them."""
 
 
 class Tiering:
@@ -82,6 +84,7 @@ class Tiering:
             chunk_bytes=settings.chunk_bytes,
             cache_bytes=settings.chunk_cache_bytes,
             ahead_bytes=settings.ahead_bytes,
+            keep_s=settings.chunks_kept_s,
         )
         folder = f"{index_dir}/{FOLDER}"
         self._indexes = IndexCache(
@@ -112,6 +115,7 @@ class Tiering:
         settings = self._settings
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._metadata.run)
+            nursery.start_soon(self._chunks.run)
             nursery.start_soon(self._each, "copies", self._tiered, self._copier.copy, lambda: settings.copiers)
             nursery.start_soon(self._each, "clean-up", self._led, self._clean_up, lambda: settings.expirers)
             nursery.start_soon(self._each, "removal", self._removable, self._remove_all, lambda: settings.expirers)
@@ -183,10 +187,12 @@ class Tiering:
 
     def _led(self) -> Iterator[Partition]:
         """The partitions of which this broker may have something to tidy up in remote storage."""
-        for found in list(self._replicas.partitions.values()):
-            if found.is_leader and found.log is not None and found.topic != REMOTE_LOG_METADATA:
+        image = self._store.image
+        for (kind, name), configs in image.configs.items():
+            topic = image.topics.get(name) if kind == "topic" and _SAYING.intersection(configs) else None
+            for found in () if topic is None or name == REMOTE_LOG_METADATA else self._here(topic):
                 log = found.log
-                if log.tiered or log.config.remote_log_delete_on_disable:
+                if log is not None and found.is_leader and (log.tiered or log.config.remote_log_delete_on_disable):
                     yield found
 
     def _tiered(self) -> Iterator[Partition]:

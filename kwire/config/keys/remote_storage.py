@@ -126,6 +126,8 @@ KEYS = (
         "Bytes of a segment that are read at once."),
     ConfigKey("fetch.chunk.cache.size", LONG, 33554432, SUPPORTED, MEDIUM, READ_ONLY, at_least(0),
         "Bytes of chunks that are kept in memory after they were read. Aiven: must be set."),
+    ConfigKey("fetch.chunk.cache.retention.ms", LONG, 600000, SUPPORTED, MEDIUM, READ_ONLY, at_least(-1),
+        "How long a chunk that nobody reads is kept; -1: for ever."),
     ConfigKey("fetch.chunk.cache.prefetch.max.size", INT, 16777216, SUPPORTED, MEDIUM, READ_ONLY, at_least(0),
         "Bytes of chunks on their way before they are asked for, for all readers together. Aiven: 0."),
     ConfigKey("compression.heuristic.enabled", BOOLEAN, False, MOOT, HIGH, READ_ONLY, None,

@@ -28,6 +28,12 @@ _Chunk = tuple[str, int]
 """(key of the object, number of the chunk)"""
 
 
+class _Kept(NamedTuple):
+    data: bytes
+    read: float
+    """When last, by Trio's clock."""
+
+
 class _Loading:
     """A chunk on its way."""
 
@@ -52,15 +58,21 @@ class ChunkCache:
         chunk_bytes: int,
         cache_bytes: int,
         ahead_bytes: int,
+        keep_s: float = float("inf"),
     ) -> None:
-        """`limiter` bounds the reads under way; `spawn` starts a task that outlives who asked for the chunk."""
+        """`limiter` bounds the reads under way; `spawn` starts a task that outlives who asked for the chunk.
+
+        `keep_s`: after which a chunk that nobody read goes, as long as `run` runs.
+        """
+        self._keep_s = keep_s
         self._store = store
         self._limiter = limiter
         self._spawn = spawn
         self._chunk_bytes = chunk_bytes
         self._cache_bytes = cache_bytes
         self._ahead_bytes = ahead_bytes
-        self._chunks: OrderedDict[_Chunk, bytes] = OrderedDict()
+        self._chunks: OrderedDict[_Chunk, _Kept] = OrderedDict()
+        """Those read longest ago first."""
         self._held = 0
         self._loading: dict[_Chunk, _Loading] = {}
 
@@ -68,6 +80,15 @@ class ChunkCache:
     def held(self) -> int:
         """Bytes of the chunks that are kept."""
         return self._held
+
+    async def run(self) -> None:
+        """Drops what nobody reads any more, until cancelled."""
+        while True:
+            oldest = next(iter(self._chunks.values()), None)
+            due = self._keep_s + (trio.current_time() if oldest is None else oldest.read)
+            await trio.sleep_until(due)
+            while self._chunks and next(iter(self._chunks.values())).read + self._keep_s <= trio.current_time():
+                self._drop(next(iter(self._chunks)))
 
     async def read(self, of: RemoteObject, start: int, end: int) -> memoryview:
         """From byte `start` on, at least one, up to `end` (exclusive) or the end of a chunk.
@@ -94,15 +115,19 @@ class ChunkCache:
     def forget(self, key: str) -> None:
         """Drops what is kept of an object that was deleted."""
         for chunk in [chunk for chunk in self._chunks if chunk[0] == key]:
-            self._held -= len(self._chunks.pop(chunk))
+            self._drop(chunk)
+
+    def _drop(self, chunk: _Chunk) -> None:
+        self._held -= len(self._chunks.pop(chunk).data)
 
     async def _chunk(self, of: RemoteObject, number: int) -> bytes:
         chunk = of.key, number
         while True:
-            data = self._chunks.get(chunk)
-            if data is not None:
+            kept = self._chunks.get(chunk)
+            if kept is not None:
+                self._chunks[chunk] = kept._replace(read=trio.current_time())
                 self._chunks.move_to_end(chunk)
-                return data
+                return kept.data
             loading = self._loading.get(chunk) or self._begin(of, number, ahead=False)
             await loading.done.wait()
             if loading.error is not None:
@@ -144,8 +169,7 @@ class ChunkCache:
             loading.done.set()
 
     def _keep(self, chunk: _Chunk, data: bytes) -> None:
-        self._chunks[chunk] = data
+        self._chunks[chunk] = _Kept(data, trio.current_time())
         self._held += len(data)
         while self._held > self._cache_bytes and len(self._chunks) > 1:
-            _, dropped = self._chunks.popitem(last=False)
-            self._held -= len(dropped)
+            self._drop(next(iter(self._chunks)))

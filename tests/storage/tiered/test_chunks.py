@@ -33,7 +33,7 @@ class Recorder:
 
 @asynccontextmanager
 async def caching(
-    *, chunk_bytes: int = 100, cache_bytes: int = 500, ahead_bytes: int = 200
+    *, chunk_bytes: int = 100, cache_bytes: int = 500, ahead_bytes: int = 200, keep_s: float = float("inf")
 ) -> AsyncIterator[tuple[ChunkCache, Recorder]]:
     recorder = Recorder()
     store = MemoryObjectStore(TrioClock(), recorder)
@@ -47,6 +47,7 @@ async def caching(
                 chunk_bytes=chunk_bytes,
                 cache_bytes=cache_bytes,
                 ahead_bytes=ahead_bytes,
+                keep_s=keep_s,
             ),
             recorder,
         )
@@ -86,6 +87,22 @@ async def test_what_is_kept_is_bounded(autojump_clock: trio.testing.MockClock) -
             assert chunks.held <= 500
         chunks.forget("o")
         assert chunks.held == 0
+
+
+async def test_what_nobody_reads_goes(autojump_clock: trio.testing.MockClock) -> None:
+    async with caching(keep_s=60) as (chunks, _), trio.open_nursery() as nursery:
+        nursery.start_soon(chunks.run)
+        await chunks.exactly(WHOLE, 0, 10)
+        await trio.sleep(40)
+        await chunks.exactly(WHOLE, 510, 520)
+        await trio.sleep(30)
+        assert chunks.held == 100
+        await chunks.exactly(WHOLE, 510, 520)
+        await trio.sleep(59)
+        assert chunks.held == 100
+        await trio.sleep(62)
+        assert chunks.held == 0
+        nursery.cancel_scope.cancel()
 
 
 async def test_many_readers_of_a_chunk_wait_for_one_read(autojump_clock: trio.testing.MockClock) -> None:

@@ -26,13 +26,14 @@ OUT_OF_RANGE = 416
 _STATUS = re.compile(r"status code: (\d{3})([^:\n]*)")
 _CODE = re.compile(r"<Code>([^<]+)</Code>")
 _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+_REFUSED_DELETION = re.compile(r"DeleteObjects request failed for key ([^:\n]*): (.*) \(code: (\w+)\)")
 _CAUSE = re.compile(r'(?:message|error): "([^"]+)"')
 _METADATA_SERVICE = re.compile(r"performing \w+ http://[^/ ]+/latest/(?:api/token|meta-data)")
 
 _BAD_SCHEME = "source: BadScheme"
 
-_EXPIRED = frozenset({"ExpiredToken", "InvalidToken", "TokenRefreshRequired"})
-"""Codes with status 400 that are about credentials."""
+_DENIED = frozenset({"AccessDenied", "ExpiredToken", "InvalidToken", "TokenRefreshRequired"})
+"""Codes about credentials, for which obstore has no class where the status is 400 or one key of many was refused."""
 _TRY_AGAIN = frozenset({"RequestTimeout", "OperationAborted", "NoSuchUpload", "InvalidPart"})
 """Codes below 500 after which the same call may do: NoSuchUpload and InvalidPart meet a whole upload, not a part."""
 
@@ -53,7 +54,7 @@ def meaning(error: BaseException, operation: str, key: str) -> RemoteStorageErro
         )
     if code in _TRY_AGAIN:
         return RemoteStorageUnavailable(message)
-    if isinstance(error, PermissionDeniedError | UnauthenticatedError) or code in _EXPIRED:
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError) or code in _DENIED:
         return AccessDenied(message)
     if isinstance(error, FileNotFoundError) and operation in ("get", "size") and code in (None, "NoSuchKey"):
         return ObjectNotFound(message)
@@ -72,6 +73,8 @@ def _line(error: BaseException) -> str:
 
 
 def _code(error: BaseException) -> str | None:
+    if refused := _REFUSED_DELETION.search(_line(error)):
+        return refused[3]
     found = _CODE.search(_line(error))
     return found[1] if found else None
 
@@ -79,7 +82,9 @@ def _code(error: BaseException) -> str | None:
 def _reason(error: BaseException) -> str:
     """Why, in a line without secrets: an answer that a server refuses a signature with repeats what was signed."""
     line, code, answered = _line(error), _code(error), _STATUS.search(_line(error))
-    if code is not None:
+    if refused := _REFUSED_DELETION.search(line):
+        reason = f"{refused[1]}: {refused[3]}: {refused[2]}"
+    elif code is not None:
         said = _MESSAGE.search(line)
         reason = f"{code}: {said[1]}" if said and said[1] else code
     elif answered is not None:

@@ -18,18 +18,6 @@ import trio
 CHUNK = 65536
 
 
-def _error(status: str, code: str, message: str) -> bytes:
-    body = f"<?xml version='1.0' encoding='UTF-8'?><Error><Code>{code}</Code><Message>{message}</Message></Error>"
-    return (
-        f"HTTP/1.1 {status}\r\nContent-Type: application/xml\r\nConnection: close\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n{body}"
-    ).encode()
-
-
-SLOW_DOWN = _error("503 Slow Down", "SlowDown", "Reduce your request rate.")
-ERROR_IN_200 = _error("200 OK", "InternalError", "We encountered an internal error. Please try again.")
-
-
 class Kind(Enum):
     SLOW_DOWN = "503, and the server has seen nothing"
     HANG = "no answer, and the server has seen nothing"
@@ -42,7 +30,32 @@ class Kind(Enum):
     WHOLE = "a range is answered as if it were the whole object"
     OTHER_RANGE = "a range is answered with another one"
     SHORT = "a range is answered with half of it, as if that were all"
+    KEY_REFUSED = "all keys but one are deleted"
     ERROR_IN_200 = "the answer begins well and turns out to be an error"
+
+
+def _answer(status: str, body: str) -> bytes:
+    body = f"<?xml version='1.0' encoding='UTF-8'?>{body}"
+    return (
+        f"HTTP/1.1 {status}\r\nContent-Type: application/xml\r\nConnection: close\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n{body}"
+    ).encode()
+
+
+MADE_UP = {
+    Kind.SLOW_DOWN: _answer(
+        "503 Slow Down", "<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
+    ),
+    Kind.ERROR_IN_200: _answer(
+        "200 OK", "<Error><Code>InternalError</Code><Message>We encountered an internal error.</Message></Error>"
+    ),
+    Kind.KEY_REFUSED: _answer(
+        "200 OK",
+        "<DeleteResult><Deleted><Key>a/0</Key></Deleted>"
+        "<Error><Key>a/1</Key><Code>AccessDenied</Code><Message>Access Denied</Message></Error></DeleteResult>",
+    ),
+}
+"""Answers that the server knows nothing of."""
 
 
 class Request(NamedTuple):
@@ -133,10 +146,10 @@ class FaultyProxy:
     ) -> None:
         if kind is Kind.HANG:
             await trio.sleep_forever()
-        if kind in (Kind.SLOW_DOWN, Kind.ERROR_IN_200):
+        if kind in MADE_UP:
             while missing > 0:
                 missing -= len(await client.receive_some(CHUNK))
-            await client.send_all(SLOW_DOWN if kind is Kind.SLOW_DOWN else ERROR_IN_200)
+            await client.send_all(MADE_UP[kind])
             return
         async with await trio.open_tcp_stream(*self.server) as server:
             await server.send_all(head + b"\r\nConnection: close\r\n\r\n")

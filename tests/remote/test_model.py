@@ -25,8 +25,8 @@ from tests.remote.faulty_proxy import Kind, Request, faulty_proxy
 from tests.remote.model import MIB, Call, Model, calls
 from tests.remote.s3 import s3_config
 
-QUICK = [kind for kind in Kind if kind not in (Kind.HANG, Kind.HANG_AFTER, Kind.TRICKLE)]
-"""Those that hang take time and no care: other tests have them."""
+QUICK = [kind for kind in Kind if kind not in (Kind.HANG, Kind.HANG_AFTER, Kind.TRICKLE, Kind.KEY_REFUSED)]
+"""Those that hang take time and no care: other tests have them. A refusal does not pass."""
 PASSING = [kind for kind in MemoryKind if kind is not MemoryKind.DENIED]
 
 many_calls = st.lists(calls, min_size=1, max_size=20)

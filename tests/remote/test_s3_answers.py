@@ -23,6 +23,12 @@ def answered(number: int, code: str | None = None, message: str = "", words: str
     return f"{line}\n\nDebug source:\nGeneric {{\n    status: {number},\n}}"
 
 
+def refused(code: str, message: str) -> str:
+    """As it tells of one key that was not deleted with the others."""
+    line = f"DeleteObjects request failed for key b: {message} (code: {code})"
+    return f"Generic S3 error: {line}\n\nDebug source:\nGeneric {{}}"
+
+
 def not_answered(debug: str) -> str:
     line = "Error performing GET http://s3/bucket/a in 7ms - HTTP error: error sending request"
     return f"Generic S3 error: {line}\n\nDebug source:\nGeneric {{\n    {debug}\n}}"
@@ -45,6 +51,8 @@ def not_answered(debug: str) -> str:
         (GenericError(answered(429)), RemoteStorageUnavailable, "the server answered 429 Words"),
         (GenericError(answered(500, "InternalError", "Sorry")), RemoteStorageUnavailable, "InternalError: Sorry"),
         (GenericError(answered(503, "SlowDown", "Less")), RemoteStorageUnavailable, "SlowDown: Less"),
+        (GenericError(refused("AccessDenied", "No")), AccessDenied, "b: AccessDenied: No"),
+        (GenericError(refused("InternalError", "Oh")), RemoteStorageUnavailable, "b: InternalError: Oh"),
         (GenericError(not_answered("kind: Timeout,")), RemoteStorageTimeout, "no answer in time"),
         (GenericError(not_answered('message: "Connection refused",')), RemoteStorageUnavailable, "Connection refused"),
         (GenericError(not_answered('error: "failed to look up",')), RemoteStorageUnavailable, "failed to look up"),

@@ -25,7 +25,7 @@ from tests.remote.s3 import s3_config
 MIB = 1 << 20
 SMALL = b"0123456789" * 100
 LARGE = bytes(range(251)) * (11 * MIB // 251)
-PATIENCE = 60.0
+PATIENCE = 200.0
 """Seconds in which every call must have ended, one way or the other."""
 
 
@@ -40,10 +40,17 @@ def through(proxy: FaultyProxy, server: S3Proxy, bucket: str, **more: object) ->
     return S3ObjectStore(s3_config(server, bucket, **settings))
 
 
+HANGING = (Kind.HANG, Kind.HANG_AFTER, Kind.TRICKLE)
+
+
 @pytest.fixture
-async def store(proxy: FaultyProxy, s3_server: S3Proxy, s3_bucket: str) -> AsyncIterator[S3ObjectStore]:
-    """Tries for a long time, each time for a short one."""
-    store = through(proxy, s3_server, s3_bucket, s3_api_call_attempt_timeout=2000)
+async def store(
+    request: pytest.FixtureRequest, proxy: FaultyProxy, s3_server: S3Proxy, s3_bucket: str
+) -> AsyncIterator[S3ObjectStore]:
+    """Tries for a long time, and is patient with each attempt unless the test is about those that hang."""
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    attempt = 2_000 if parameters.get("kind") in HANGING else 20_000
+    store = through(proxy, s3_server, s3_bucket, s3_api_call_attempt_timeout=attempt)
     yield store
     await store.close()
 

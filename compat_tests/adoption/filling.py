@@ -76,19 +76,10 @@ def create_topics(bootstrap: str) -> None:
 def set_configs(address: Address, bootstrap: str, node_id: int) -> None:
     """Dynamic configs of brokers and groups; and what kwire has no place for."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    for (kind, name), (key, value) in {
-        (BROKER, ""): ("log.cleaner.threads", "2"),
-        (BROKER, str(node_id)): ("log.retention.ms", "777600000"),
-        (GROUP, "consumer-readers"): ("consumer.session.timeout.ms", "50000"),
-        (TOPIC, "moves"): ("max.message.bytes", "2000000"),
-    }.items():
-        resource = AlterConfigsResource(
-            resource_type=kind,
-            resource_name=name,
-            configs=[AlterableConfig(name=key, config_operation=0, value=value)],
-        )
-        answer = ask(address, IncrementalAlterConfigsRequest(resources=[resource], validate_only=False))
-        assert not answer.responses[0].error_code, answer
+    alter_config(address, BROKER, "", "log.cleaner.threads", "2")
+    alter_config(address, BROKER, str(node_id), "log.retention.ms", "777600000")
+    alter_config(address, GROUP, "consumer-readers", "consumer.session.timeout.ms", "50000")
+    alter_config(address, TOPIC, "moves", "max.message.bytes", "2000000")
     acl = AclBinding(
         ResourceType.TOPIC,
         "orders",
@@ -108,12 +99,20 @@ def set_configs(address: Address, bootstrap: str, node_id: int) -> None:
     assert not ask(address, AlterClientQuotasRequest(entries=[quota], validate_only=False)).entries[0].error_code
 
 
+def alter_config(address: Address, kind: int, name: str, key: str, value: str) -> None:
+    config = AlterableConfig(name=key, config_operation=0, value=value)
+    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])
+    answer = ask(address, IncrementalAlterConfigsRequest(resources=[resource], validate_only=False))
+    assert not answer.responses[0].error_code, answer
+
+
 def write_records(bootstrap: str, start: int = 0) -> None:
     """Of all codecs and sizes, keyed ones, and what a transaction commits, aborts, and leaves open."""
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
         with flushed({"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 20}) as producer:
             for number in range(start, start + 300):
-                value = f"{codec} {number} ".ljust(2000, "." if number % 2 else "#")
+                size = 12_000 if codec == "none" else 2000  # enough for a second segment
+                value = f"{codec} {number} ".ljust(size, "." if number % 2 else "#")
                 producer.produce("orders", value, partition=number % 3, headers={"codec": codec})
                 producer.produce("prices", f"{codec} {number}", key=f"key {number % 7}", partition=number % 2)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
@@ -15,12 +16,16 @@ from compat_tests.adoption.command import kwire
 from compat_tests.adoption.conftest import Left
 from compat_tests.adoption.filling import GROUPS, RETURNED, TOPICS, Steps
 from compat_tests.java_tools.tools import JavaTools
+from compat_tests.oracle.asking import TOPIC
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.metadata import MetadataRequest
 from kwire.testing.process import BrokerProcess
 
 pytestmark = pytest.mark.xdist_group("adoption")
+
+PATIENCE = 30
+"""Seconds for a compaction."""
 
 
 def everything_in(dirs: list[Path]) -> dict[str, tuple[int, str]]:
@@ -48,7 +53,7 @@ def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     before = everything_in(left.dirs)
     report = json.loads(kwire("import", *left.dirs, "--data-dir", target, "--format", "json"))
     assert everything_in(left.dirs) == before, "the source was touched"
-    with BrokerProcess(data_dir=target) as broker:
+    with BrokerProcess({"log.cleaner.backoff.ms": 100}, data_dir=target) as broker:
         yield Imported(left, report, broker)
 
 
@@ -130,6 +135,27 @@ def leader_epochs(*folders: Path) -> list[int]:
     files = [path for folder in folders for path in sorted(folder.glob("*.log"))]
     lines = map(json.loads, kwire("log", "dump", "--format", "json", *files).splitlines())
     return [line["leader_epoch"] for line in lines if "batch" in line]
+
+
+def test_compaction_goes_on(imported: Imported) -> None:
+    """What Apache Kafka wrote is compacted with what came later: the last value of each key stays, at its offset."""
+    broker = imported.broker
+    before = filling.contents(broker.bootstrap, topics=["prices"])
+    for key, value in (("min.cleanable.dirty.ratio", "0.01"), ("segment.ms", "100")):
+        filling.alter_config(broker, TOPIC, "prices", key, value)
+    last = {key: {record[2]: record for record in records} for key, records in before.items()}
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        with filling.flushed({"bootstrap.servers": broker.bootstrap}) as producer:  # the active segment is not cleaned
+            for partition in range(2):
+                producer.produce("prices", b"new", key=b"another", partition=partition)
+        after = filling.contents(broker.bootstrap, topics=["prices"])
+        left = {key: [record for record in records if record[2] != b"another"] for key, records in after.items()}
+        if all(len(left[key]) == len(last[key]) for key in last):
+            break
+        assert time.monotonic() < deadline, "it is not compacted"
+        time.sleep(0.2)
+    assert left == {key: sorted(records.values()) for key, records in last.items()}
 
 
 def test_stock_tools_find_everything(imported: Imported, java_tools: JavaTools) -> None:

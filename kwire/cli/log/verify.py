@@ -25,13 +25,14 @@ def verify(paths: tuple[str, ...], deep: bool, as_json: bool) -> None:
     """Checks the files of logs.
 
     Every batch (header, checksum, offsets), the indexes, aborted
-    transactions, producers' snapshots, leader epochs and checkpoints beside
-    it, those of Apache Kafka as well. A fault is a line with file and byte,
+    transactions, producers' snapshots, leader epochs, checkpoints and the
+    metadata beside it, those of Apache Kafka as well. A fault is a line with file and byte,
     and makes the exit code 1; so is a note, which does not. Nothing is
     changed and nothing locked: what a running broker writes meanwhile is
     not looked at.
     """
     from kwire.cli.progress import clear_bar, progress
+    from kwire.cluster.stores.inspection import inspect_journal
     from kwire.ports.real_files import PosixFileSystem
     from kwire.storage.inspection.fault import Findings
     from kwire.storage.inspection.log_dir import find, inspect
@@ -53,6 +54,7 @@ def verify(paths: tuple[str, ...], deep: bool, as_json: bool) -> None:
     for folder in found.unclean:
         findings.note(folder, None, "not stopped cleanly: what the next start builds anew is not looked at")
     began = time.perf_counter()
+    inspect_journal(files, found.log_dirs, [folder for folder, _ in found.folders], findings)
     with progress(found.bytes, "verifying") as findings.advance:
         inspect(files, found, findings, deep=deep)
     _summarize(findings.tally, time.perf_counter() - began, as_json)

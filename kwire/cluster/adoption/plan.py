@@ -112,7 +112,9 @@ def make_plan(
     sizes: dict[str, int] = {}
     for carry in carries:
         sizes[carry.key[0]] = sizes.get(carry.key[0], 0) + carry.bytes
-    left_out = [f"topic {line}" for line in incomplete] + chooser.behind + chooser.strays() + translated.left_out
+    others = sorted(state.brokers.keys() - {sources[0].node_id})
+    left_out = [f"the data of broker {broker} of the cluster" for broker in others]
+    left_out += [f"topic {line}" for line in incomplete] + chooser.behind + chooser.strays() + translated.left_out
     topics = sorted(chooser.topics, key=lambda topic: topic.name)
     return Plan(
         sources,

@@ -24,6 +24,8 @@ _CHECKPOINTS = (
 class Inspected:
     """What is to be looked through: partitions' folders, each with what its log dir says of it."""
 
+    log_dirs: list[str] = field(default_factory=list)
+    """Those that are wholly looked through."""
     in_use: list[str] = field(default_factory=list)
     """Log dirs that a broker is at work in."""
     unclean: list[str] = field(default_factory=list)
@@ -46,6 +48,7 @@ def find(files: FileSystem, paths: list[str], findings: Findings) -> Inspected:
             state = _State.read(files, path.rpartition("/")[0] or ".", found, Findings(lambda fault: None))
             found.folders.append((path, state.expected((parsed.topic, parsed.partition))))
             continue
+        found.log_dirs.append(path)
         state = _State.read(files, path, found, findings)
         partitions = dict(_partitions(path, names, findings))
         found.folders.extend((folder, state.expected(key)) for key, folder in partitions.items())

@@ -11,8 +11,8 @@ from kwire.cluster.adoption.plan import Plan
 from kwire.cluster.adoption.state import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kwire.cluster.adoption.taking import plan_import
 from kwire.cluster.adoption.targets import Mode
+from kwire.protocol.metadata_records.broker import RegisterBrokerRecord
 from kwire.protocol.metadata_records.feature_level import FeatureLevelRecord
-from kwire.protocol.schema import Message
 from kwire.storage import layout
 from tests.cluster.adoption.apache import CLUSTER, FEATURES, FILES, NODE, ApacheDirs, an_id, config, topic
 
@@ -89,6 +89,11 @@ def test_a_topic_that_is_not_wholly_here(dirs: ApacheDirs, fields: dict[str, obj
     plan = planned(dirs, skip_incomplete=True)
     assert list(plan.image.topics) == ["orders", "prices"]
     assert plan.left_out == [f"topic elsewhere ({why})"]
+
+
+def test_other_brokers_are_named(dirs: ApacheDirs) -> None:
+    dirs.log(*topic("orders", 1, 2), *topic("prices", 2), RegisterBrokerRecord(broker_id=8))
+    assert planned(dirs).left_out == ["the data of broker 8 of the cluster"]
 
 
 def test_a_log_dir_that_is_not_given(dirs: ApacheDirs) -> None:
@@ -217,10 +222,6 @@ def test_targets(dirs: ApacheDirs, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "orders-0").mkdir()
     assert "is not empty" in refusal(dirs, f"{tmp_path}/full")
-
-
-def messages_of(dirs: ApacheDirs) -> list[Message]:
-    return [*topic("orders", 1, 2)]
 
 
 @pytest.mark.parametrize("name", [layout.RECOVERY_POINTS, f"prices-0/{layout.PARTITION_METADATA}"])

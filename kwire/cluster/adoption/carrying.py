@@ -1,8 +1,8 @@
 """Doing what was planned: the data first, then what makes a broker of them.
 
     <target>/kwire-import.unfinished     from the first step to the last: kwire serves no dir that has it
-    1. the partitions' folders, synced
-    2. checkpoints, meta.properties, and after a clean stop of the source its mark
+    1. the partitions' folders
+    2. checkpoints, meta.properties, and after a clean stop of the source its mark; all of it synced at once
     3. kwire-metadata.journal in the first target, synced
     4. the marks go, that of the first target last
 
@@ -38,11 +38,11 @@ def carry_out(files: FileSystem, plan: Plan, new_id: Callable[[], bytes], advanc
             _begin(files, plan, target, locks)
         for carry in plan.carries:
             _carry(files, plan, carry, advance)
-        for target in plan.targets:
-            files.sync_volume(target)
         for number, target in enumerate(plan.targets):
             _write_checkpoints(files, plan, number)
             _write_identity(files, plan, target, new_id())
+        for target in plan.targets:
+            files.sync_volume(target)
         _write_metadata(files, plan)
         for target in reversed(plan.targets):
             files.remove(f"{target}/{layout.UNFINISHED_IMPORT}")
@@ -107,7 +107,7 @@ def _write_checkpoints(files: FileSystem, plan: Plan, number: int) -> None:
                 offset = source.offset(name, key)
                 if offset is not None:
                     offsets[key] = offset
-        files.write_atomically(f"{plan.targets[number]}/{name}", checkpoints.encode_offsets(offsets))
+        files.write_atomically(f"{plan.targets[number]}/{name}", checkpoints.encode_offsets(offsets), sync=False)
 
 
 def _write_identity(files: FileSystem, plan: Plan, target: str, directory_id: bytes) -> None:
@@ -117,9 +117,10 @@ def _write_identity(files: FileSystem, plan: Plan, target: str, directory_id: by
         "node.id": str(plan.node_id),
         "directory.id": uuids.to_text(directory_id),
     }
-    files.write_atomically(f"{target}/{layout.META_PROPERTIES}", checkpoints.encode_meta_properties(properties))
+    meta = checkpoints.encode_meta_properties(properties)
+    files.write_atomically(f"{target}/{layout.META_PROPERTIES}", meta, sync=False)
     if plan.clean:
-        files.write_atomically(f"{target}/{layout.CLEAN_SHUTDOWN}", checkpoints.encode_clean_shutdown(-1))
+        files.write_atomically(f"{target}/{layout.CLEAN_SHUTDOWN}", checkpoints.encode_clean_shutdown(-1), sync=False)
     else:
         with suppress(FileNotFoundError):
             files.remove(f"{target}/{layout.CLEAN_SHUTDOWN}")

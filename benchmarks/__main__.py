@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import coordinators, growth
+from benchmarks import compaction, coordinators, growth
 from benchmarks.loads import Produce
 from benchmarks.process import machine_cpu_seconds
 from benchmarks.report import Pairs, markdown, write
@@ -28,7 +28,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--warm-up", type=int, default=10_000_000, help="records before the steady steps")
     parser.add_argument("--only", default="", help="only the steps whose name contains this")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the records of each load")
-    parser.add_argument("--full", action="store_true", help="growth: 10,000 partitions and 20 GB, not a tenth of it")
+    parser.add_argument(
+        "--full", action="store_true", help="growth and compaction: as in the README, not a tenth of it"
+    )
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="where results are written")
     options = parser.parse_args(arguments)
     class_path()  # resolves the jars before anything is measured
@@ -58,6 +60,7 @@ def steps(steady: Steady, scale: float, *, full: bool = False) -> list[Step]:
         *(Step(f"steady: {load.name}", steady.step(load)) for load in loads),
         *coordinators.steps(),
         *growth.steps(full=full),
+        *compaction.steps(full=full),
     ]
 
 

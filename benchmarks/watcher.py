@@ -1,4 +1,4 @@
-"""How long a broker lets another client wait while it is busy with something: a process that asks it all the time."""
+"""How long a broker lets other clients wait while it is busy with something: processes that ask it all the time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,42 @@ class Waits:
     longest = float("nan")
 
 
+class Produced(Waits):
+    """Likewise: how long acknowledgements took."""
+
+    p50 = float("nan")
+
+
 @contextmanager
 def watching(bootstrap: str) -> Iterator[Waits]:
     """Measures what happens within, as `benchmarks.waits` sees it."""
     waits = Waits()
-    command = [sys.executable, "-m", "benchmarks.waits", *bootstrap.rsplit(":", 1)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as watcher:
-        assert watcher.stdout is not None
-        watcher.stdout.readline()  # it has begun
+    with _beside("benchmarks.waits", *bootstrap.rsplit(":", 1)) as printed:
         yield waits
-        printed, _ = watcher.communicate("stop\n", timeout=_GIVE_UP_S)
-    waits.p99, waits.longest = map(float, printed.split())
+    waits.p99, waits.longest = printed
+
+
+@contextmanager
+def producing(bootstrap: str, topic: str, rate: float) -> Iterator[Produced]:
+    """Measures what happens within, as `benchmarks.paced` sees it."""
+    produced = Produced()
+    with _beside("benchmarks.paced", bootstrap, topic, str(rate)) as printed:
+        yield produced
+    produced.p50, produced.p99, produced.longest = printed
+
+
+@contextmanager
+def _beside(module: str, *arguments: str) -> Iterator[list[float]]:
+    """Runs a module that prints a line when it begins, and figures when its input ends: they are in the list then."""
+    figures: list[float] = []
+    command = [sys.executable, "-m", module, *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            if not process.stdout.readline():
+                raise RuntimeError(f"{module} did not begin")
+            yield figures
+            printed, _ = process.communicate("stop\n", timeout=_GIVE_UP_S)
+            figures += map(float, printed.split())
+        finally:
+            process.kill()

@@ -110,6 +110,7 @@ class LogCleaner:
 
     async def clean(self, cleanable: Cleanable) -> None:
         """Cleans a log and notes how far; what keeps it from that is logged."""
+        await self._manager.services.executor.run(_load)
         from kwire.storage.cleaning.cleaning import Cleaning, CleaningAborted, Uncleanable
 
         log = cleanable.log
@@ -183,6 +184,11 @@ class LogCleaner:
                 await self._manager.services.executor.run(log_dir.write_checkpoint, layout.CLEANER_OFFSETS, offsets)
             except OSError as error:
                 log_dir.fail(f"write of {layout.CLEANER_OFFSETS} failed", error)
+
+
+def _load() -> None:
+    """Imports what cleans. For a worker thread: for the first time it takes ten milliseconds."""
+    import kwire.storage.cleaning.cleaning  # noqa: F401
 
 
 def _key(log: Log) -> TopicPartition:

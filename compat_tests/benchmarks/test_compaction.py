@@ -1,0 +1,26 @@
+"""The measure of the log cleaner gives its figures, with a load too small to say anything of speed."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.__main__ import make_kwire
+from benchmarks.compaction import compaction
+
+pytestmark = pytest.mark.xdist_group("java")
+
+
+def test_a_compaction() -> None:
+    figures = compaction(10, 5_000)(make_kwire)
+    assert set(figures) == {
+        "s until clean",
+        "CPU s",
+        "MB at most",
+        "ms p50 of a produce meanwhile",
+        "ms p99 of a produce meanwhile",
+        "ms longest wait of another's request",
+        "MB before",
+        "MB after",
+    }
+    assert all(value > 0 for name, value in figures.items() if name != "CPU s")
+    assert figures["MB after"] < figures["MB before"] / 2

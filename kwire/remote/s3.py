@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import obstore
 import trio
@@ -30,10 +29,10 @@ from kwire.remote.keys import check_key, check_prefix, check_range
 from kwire.remote.object_store import Found, Part
 from kwire.remote.parts import pieces, total
 from kwire.remote.s3_answers import OUT_OF_RANGE, meaning, status
+from kwire.remote.s3_settings import Patience, client_options, credentials, retry_config, s3_config
 
 if TYPE_CHECKING:
     from obstore import Attributes
-    from obstore.store import ClientConfig, RetryConfig, S3Config, S3Credential
 
 T = TypeVar("T")
 
@@ -45,29 +44,10 @@ UPLOADS_AT_ONCE = 4
 """Of one broker; what is held in memory is this times three parts."""
 STANDARD = "STANDARD"
 """The storage class of a bucket's objects where none is asked for."""
-LONGEST_BACKOFF = timedelta(seconds=5)
-LONGEST_CONNECT = timedelta(seconds=5)
 GRACE_SECONDS = 2.0
 """For a cancelled upload, to be aborted on the server too."""
 PAGE_KEYS = 1000
 """Of a listing; S3 gives no more in one answer."""
-MOST_RETRIES = 1000
-"""The time-out is what ends them."""
-
-
-class Patience(NamedTuple):
-    """How long to wait, in milliseconds."""
-
-    call_ms: int
-    """For a call with all its retries."""
-    attempt_ms: int
-
-    @classmethod
-    def of(cls, config: RemoteStorageConfig) -> Patience:
-        return cls(config["storage.s3.api.call.timeout"], config["storage.s3.api.call.attempt.timeout"])
-
-    def at_most(self, call_ms: int, attempt_ms: int) -> Patience:
-        return Patience(min(self.call_ms, call_ms), min(self.attempt_ms, attempt_ms))
 
 
 class S3ObjectStore:
@@ -91,10 +71,10 @@ class S3ObjectStore:
             self._store = S3Store(
                 bucket,
                 prefix=prefix.rstrip("/") or None,
-                config=_s3_config(config),
-                client_options=_client_options(config, patience),
-                retry_config=_retry_config(patience),
-                credential_provider=_credentials(config),
+                config=s3_config(config),
+                client_options=client_options(config, patience),
+                retry_config=retry_config(patience),
+                credential_provider=credentials(config),
             )
         except Exception as error:  # of the environment, which only obstore looks into
             raise ConfigError(f"{self.place}: {str(error).splitlines()[0]}") from error
@@ -233,51 +213,3 @@ async def _next_page(stream: Any) -> Sequence[Any] | None:
         return await anext(stream)
     except StopAsyncIteration:
         return None
-
-
-def _s3_config(config: RemoteStorageConfig) -> S3Config:
-    """What is not set is left to obstore, which looks into AWS's environment variables."""
-    endpoint, path_style = config["storage.s3.endpoint.url"], config["storage.s3.path.style.access.enabled"]
-    chosen: dict[str, Any] = {"region": config["storage.s3.region"]}
-    if path_style is False and endpoint is not None:
-        scheme, _, host = endpoint.partition("://")
-        endpoint = f"{scheme}://{config['storage.s3.bucket.name']}.{host}"
-    chosen["endpoint"] = endpoint.rstrip("/") if endpoint is not None else None
-    if path_style is not None or endpoint is not None:
-        chosen["virtual_hosted_style_request"] = path_style is False
-    return {name: value for name, value in chosen.items() if value is not None}  # type: ignore[return-value]
-
-
-def _credentials(config: RemoteStorageConfig) -> Callable[[], S3Credential] | None:
-    """Those of the configuration, as one: no session token of the environment may mix with them."""
-    key_id, secret, token = (
-        config[f"storage.aws.{name}"] for name in ("access.key.id", "secret.access.key", "session.token")
-    )
-    if key_id is None:
-        return None
-    credential: S3Credential = {
-        "access_key_id": key_id.value,
-        "secret_access_key": secret.value,
-        "token": token.value if token is not None else None,
-        "expires_at": None,
-    }
-    return lambda: credential
-
-
-def _client_options(config: RemoteStorageConfig, patience: Patience) -> ClientConfig:
-    attempt = timedelta(milliseconds=patience.attempt_ms)
-    options: ClientConfig = {"timeout": attempt, "connect_timeout": min(attempt, LONGEST_CONNECT)}
-    if (config["storage.s3.endpoint.url"] or "").startswith("http://"):
-        options["allow_http"] = True
-    if not config["storage.aws.certificate.check.enabled"]:
-        options["allow_invalid_certificates"] = True
-    return options
-
-
-def _retry_config(patience: Patience) -> RetryConfig:
-    """No attempt begins that could not end in time, so that its own error is told and not that time is over."""
-    return {
-        "max_retries": MOST_RETRIES,
-        "retry_timeout": timedelta(milliseconds=patience.call_ms - patience.attempt_ms),
-        "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": LONGEST_BACKOFF, "base": 2},
-    }

@@ -19,7 +19,7 @@ from jvm import apache_kafka, maven
 
 POM = Path(__file__).with_name("s3proxy.xml")
 VERSION = maven.version(POM)
-START_TIMEOUT = 60.0
+START_TIMEOUT = 120.0
 """Seconds; a start takes less than one, more where the machine is busy."""
 POLL = 0.02
 KEYS_PASSWORD = "of-the-keys"

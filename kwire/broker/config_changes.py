@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kwire.broker import loggers
 from kwire.broker.config_resources import ConfigResource, broker_number, check_allowed
-from kwire.broker.turns import Turn
 from kwire.config.alter import Alteration, Op, alter, changed, check_alterations
 from kwire.config.definition import ConfigKey
 from kwire.config.dynamic import validate_dynamic
@@ -22,6 +21,7 @@ from kwire.config.topic_keys import TOPIC_KEYS
 from kwire.metadata.changes import Change, ConfigsChanged
 from kwire.metadata.image import MetadataImage
 from kwire.metadata.names import check_name
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.authorizer import Operation
 

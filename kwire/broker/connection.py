@@ -19,8 +19,8 @@ from kwire.broker.context import RequestRefused, Session
 from kwire.broker.dispatch import Call, Parts, understand
 from kwire.broker.frames import FrameReader
 from kwire.broker.parked import Parked
-from kwire.broker.turns import Turn
 from kwire.ports.transport import Stream, StreamClosed
+from kwire.ports.turns import Turn
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kwire.broker.turns import Turn
 from kwire.cluster.partition import Partition
 from kwire.cluster.replica import Bound, PartitionRead
 from kwire.ports.clock import Clock
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

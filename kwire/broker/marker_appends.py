@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from kwire.broker.turns import Turn
 from kwire.cluster.partition import ALL, Appended, Partition
 from kwire.cluster.waiting import ReplicationWait
 from kwire.coordinator.runtime.outcome import Marker, Outcome, Producer
 from kwire.metadata.names import CONSUMER_OFFSETS
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import build_end_txn_marker
 from kwire.protocol.types import TopicPartition

@@ -7,19 +7,26 @@ brokers there are, the listener and the version. So the bytes are kept as long a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple, cast
 
 from kwire.broker.topic_state import Brokers, in_sync_replicas, is_reachable, leader_error, offline_replicas
 from kwire.metadata.image import MetadataImage, PartitionImage, TopicImage
+from kwire.ports.turns import Turn
+from kwire.protocol import codec
 from kwire.protocol.codec.lasting import LastingItems
 from kwire.protocol.errors import ErrorCode
-from kwire.protocol.messages.metadata import MetadataResponsePartition
+from kwire.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 
 LARGE = 16
 """Partitions from which on a topic is kept: a smaller one is told in a moment, and would cost more memory than that."""
 
 MOST_KEPT = 100_000
 """Partitions kept in all, which is about 3 MB. Beyond it all are let go, and those in demand come back."""
+
+
+_AT_ONCE = 500
+"""Partitions encoded before others have their turn."""
 
 
 class _Kept(NamedTuple):
@@ -61,6 +68,27 @@ class MetadataPartitions:
         self._kept[key] = _Kept(topic, brokers, partitions)
         self._size += count
         return cast("list[MetadataResponsePartition]", partitions)
+
+
+async def encode_in_turns(topic: MetadataResponseTopic, version: int, turn: Turn) -> None:
+    """Makes the bytes of a large topic's partitions, if they are not kept, and lets others run in between.
+
+    Encoding the answer would make them as well, but in one go: 4 ms for 1,000 partitions.
+    """
+    partitions = cast("list[MetadataResponsePartition] | LastingItems", topic.partitions)
+    if not isinstance(partitions, LastingItems) or version in partitions.encoded or len(partitions) <= _AT_ONCE:
+        return
+    parts = []
+    told = iter(partitions)
+    for first in range(0, len(partitions), _AT_ONCE):
+        some = list(islice(told, _AT_ONCE))
+        part = LastingItems(len(some), lambda items=some: items)  # type: ignore[misc]
+        listed = cast("list[MetadataResponsePartition]", part)
+        codec.encode(MetadataResponse(topics=[MetadataResponseTopic(name="", partitions=listed)]), version)
+        parts.append(part.encoded[version])
+        if first + _AT_ONCE < len(partitions):
+            await turn.share()
+    partitions.encoded[version] = b"".join(parts)
 
 
 def _told(brokers: Brokers, topic: TopicImage, listener: str, version: int) -> Iterator[MetadataResponsePartition]:

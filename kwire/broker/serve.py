@@ -16,6 +16,7 @@ from kwire.broker import logs
 from kwire.broker.broker import Broker, StartError
 from kwire.broker.log_dirs import LogDirsFailed
 from kwire.config.broker import BrokerConfig, ConfigError
+from kwire.metadata.image import MetadataImage
 from kwire.ports.bundle import Ports
 from kwire.ports.system import system_ports
 
@@ -23,6 +24,9 @@ logger = logging.getLogger(__name__)
 
 STOP_WITHIN_S = 3.0
 """After a signal, the longest that owed answers are waited for before the connections are cut and the logs closed."""
+
+_MANY = 500
+"""New partitions that are worth it."""
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -81,11 +85,38 @@ async def _serve(config: BrokerConfig, ports: Ports, noted: Sequence[int]) -> No
                 first, *_ = await nursery.start(broker.run)
                 # What has been made by now lives as long as the process: the collector need not walk through it again.
                 gc.freeze()
+                broker.store.subscribe(_Frost(broker.store.image).follow)
                 print(f"kwire ready on {first.host}:{first.port}", flush=True)
             if starting.cancelled_caught:
                 nursery.cancel_scope.cancel()
             await broker.stopped.wait()
             nursery.cancel_scope.cancel()
+
+
+class _Frost:
+    """Has the collector leave alone what many new partitions are made of, too.
+
+    To walk through 10,000 of them takes 50 ms, in which nobody is served. None of it is in a cycle, so that what
+    belongs to a partition that is deleted goes without the collector.
+    """
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._frozen = _partitions(image)
+
+    async def follow(self, before: MetadataImage, after: MetadataImage) -> None:
+        """The metadata's subscriber; to be told after who makes the partitions."""
+        if after.topics is before.topics:
+            return
+        count = _partitions(after)
+        if count >= self._frozen + _MANY:
+            gc.collect(1)
+            gc.freeze()
+            self._frozen = count
+        self._frozen = min(self._frozen, count)
+
+
+def _partitions(image: MetadataImage) -> int:
+    return sum(len(topic.partitions) for topic in image.topics.values())
 
 
 async def _stop_on_signal(

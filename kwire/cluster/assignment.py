@@ -133,6 +133,8 @@ def place(
             f"The target replication factor of {replication_factor} cannot be reached because only "
             f"{len(candidates)} broker(s) are registered or some brokers have all their log directories cordoned.",
         )
+    if len(candidates) == 1:
+        return [(candidates[0].id,)] * partitions
     racks = _Racks(candidates, randomness)
     return [racks.place(replication_factor) for _ in range(partitions)]
 

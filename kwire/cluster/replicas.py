@@ -12,7 +12,7 @@ these at the partitions whose image is; so one change among 10,000 partitions co
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import trio
@@ -29,6 +29,7 @@ from kwire.metadata.image import NO_LEADER, BrokerImage, Endpoint, MetadataImage
 from kwire.metadata.store import MetadataStore
 from kwire.ports.clock import Clock
 from kwire.ports.transport import Transport
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage.log import Log
 from kwire.storage.log_dir import LogDir
@@ -146,12 +147,13 @@ class ReplicaManager:
         self.brokers = new.brokers
         if new.topics is not old.topics:
             await self._depart(old, new)
-            await self._arrive(list(self._arrivals(old, new, starting)))
+            await self._arrive([arrival async for arrival in self._arrivals(old, new, starting)])
         if new.configs is not old.configs and not starting:
             self._follow_configs(old, new)
 
     async def _depart(self, old: MetadataImage, new: MetadataImage) -> None:
         """Ends the partitions that are deleted, and those that moved to other brokers."""
+        turn = Turn(self._clock)
         gone: dict[tuple[str, int], bool] = {}
         """To whether the topic is deleted."""
         for name, before in old.topics.items():
@@ -171,12 +173,14 @@ class ReplicaManager:
                 self._fetchers.leave(partition)
                 await partition.retire(deleted=deleted)
                 self._leaderships.look(partition)
+                await turn.share()
         try:
             await self._logs.delete(gone)
         except KafkaError as error:
             logger.warning("not all logs of deleted partitions could be removed: %s", error)
 
-    def _arrivals(self, old: MetadataImage, new: MetadataImage, starting: bool) -> Iterator[_Arrival]:
+    async def _arrivals(self, old: MetadataImage, new: MetadataImage, starting: bool) -> AsyncIterator[_Arrival]:
+        turn = Turn(self._clock)
         for name, topic in new.topics.items():
             before = old.topics.get(name)
             if topic is before:
@@ -186,6 +190,7 @@ class ReplicaManager:
                 is_new = index >= len(known)
                 if (is_new or state is not known[index]) and self.broker_id in state.replicas:
                     yield _Arrival(self._partition_of(topic, index), state, is_new and not starting)
+                    await turn.share()
 
     def _partition_of(self, topic: TopicImage, index: int) -> Partition:
         return self.partitions.get((topic.name, index)) or Partition(topic.name, index, topic.id, self)
@@ -195,8 +200,10 @@ class ReplicaManager:
         configs: dict[str, LogConfig] = {}
         places = trio.Semaphore(_PARALLEL)
         failures: dict[str, KafkaError] = {}
+        turn = Turn(self._clock)
         async with trio.open_nursery() as nursery:
             for arrival in arrivals:
+                await turn.share()
                 partition = arrival.partition
                 if partition.log is not None:
                     continue
@@ -215,6 +222,7 @@ class ReplicaManager:
             logger.error("there is no log for %s; of %s: %s", _shown(list(failures)), name, error)
         for arrival in arrivals:
             await self._give_role(arrival.partition, arrival.state)
+            await turn.share()
 
     async def _open_log(
         self, arrival: _Arrival, config: LogConfig, places: trio.Semaphore, failures: dict[str, KafkaError]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kwire.ports.files import FileSystem
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import KafkaError
 from kwire.storage import layout
 from kwire.storage.checkpoints import TopicPartition
@@ -28,18 +29,21 @@ async def take_away(manager: LogManager, partitions: Iterable[TopicPartition], s
     found = (manager.logs.get(partition) for partition in partitions)
     logs = [log for log in found if log is not None]
     moves: dict[str, list[tuple[Log, str, str]]] = {}
-    for log in logs:
-        del manager.logs[log.key]
-        log.forget_files()
-        log_dir = log.log_dir
-        if log_dir.online:
-            renamed = log_dir.file(
-                layout.renamed_dir_name(log.topic, log.partition, manager.services.randomness.uuid(), suffix)
-            )
-            moves.setdefault(log_dir.path, []).append((log, log.dir, renamed))
-            log.retire_to(renamed)
     failure: KafkaError | None = None
+    turn = Turn(manager.services.clock)
     with trio.CancelScope(shield=True):  # half of it would leave folders that nobody looks after
+        for log in logs:
+            await turn.share()
+            if manager.logs.pop(log.key, None) is None:  # its dir went offline meanwhile
+                continue
+            log.forget_files()
+            log_dir = log.log_dir
+            if log_dir.online:
+                renamed = log_dir.file(
+                    layout.renamed_dir_name(log.topic, log.partition, manager.services.randomness.uuid(), suffix)
+                )
+                moves.setdefault(log_dir.path, []).append((log, log.dir, renamed))
+                log.retire_to(renamed)
         for in_dir in moves.values():
             try:
                 await _rename(manager, in_dir, suffix)
@@ -65,8 +69,10 @@ async def _rename(manager: LogManager, in_dir: Sequence[tuple[Log, str, str]], s
         )
     finally:
         if suffix == layout.DELETE_DIR:
+            turn = Turn(manager.services.clock)
             for log, _, renamed in in_dir:
                 manager.remove_later(log_dir, renamed, log.config.file_delete_delay_ms)
+                await turn.share()
 
 
 def _rename_each(files: FileSystem, moves: Sequence[tuple[str, str]]) -> None:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import KafkaError
 from kwire.storage import layout
 from kwire.storage.checkpoints import TopicPartition
@@ -83,8 +84,10 @@ class Upkeep:
 
     async def remove_expired_producers(self) -> None:
         now_ms = self._manager.services.clock.wall_ms()
-        for log in self._manager.logs.values():
+        turn = Turn(self._manager.services.clock)
+        for log in list(self._manager.logs.values()):
             log.producer_state.remove_expired(now_ms)
+            await turn.share()
 
     # Flushing
 

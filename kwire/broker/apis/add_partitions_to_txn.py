@@ -10,10 +10,10 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from kwire.broker.fenced_producers import as_known_to
-from kwire.broker.turns import Turn
 from kwire.coordinator.runtime.outcome import Producer
 from kwire.coordinator.transactions.partitions import add_partitions
 from kwire.metadata.names import INTERNAL_TOPICS
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.broker.turns import Turn
 from kwire.coordinator.runtime.outcome import Outcome
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from kwire.broker.turns import Turn
 from kwire.cluster.topics import CLUSTER_METADATA_TOPIC, NewTopic, Result
 from kwire.config.describe import describe_topic
 from kwire.metadata.changes import TopicCreated
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.create_topics import (
     CreatableTopicConfigs,

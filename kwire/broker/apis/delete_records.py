@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from kwire.broker.parked import Parked
-from kwire.broker.turns import Turn
 from kwire.cluster.partition import Partition
 from kwire.metadata.names import INTERNAL_TOPICS
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from kwire.broker import loggers
 from kwire.broker.config_resources import ConfigResource, broker_number, check_allowed
-from kwire.broker.turns import Turn
 from kwire.config.describe import (
     ConfigRow,
     ConfigSource,
@@ -17,6 +16,7 @@ from kwire.config.describe import (
 )
 from kwire.config.types import Type
 from kwire.metadata.names import check_name
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import MALFORMED, ErrorCode, KafkaError
 from kwire.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.broker.turns import Turn
 from kwire.metadata.names import check_name
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import UNAUTHORIZED, ErrorCode, KafkaError
 from kwire.protocol.messages.describe_producers import (
     DescribeProducersRequest,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.broker.turns import Turn
 from kwire.coordinator.transactions.listing import describe_transaction
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,

@@ -12,8 +12,8 @@ from kwire.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, CachedPartit
 from kwire.broker.fetching import FetchWait, Reader, Target
 from kwire.broker.leader_hints import LeaderHints
 from kwire.broker.parked import Parked
-from kwire.broker.turns import Turn
 from kwire.cluster.replica import Bound
+from kwire.ports.turns import Turn
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.fetch import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.broker.turns import Turn
 from kwire.metadata.names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import MALFORMED, ErrorCode, KafkaError
 from kwire.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from kwire.security.authorizer import Operation, ResourceType

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.broker.turns import Turn
 from kwire.coordinator.groups.admin import list_groups
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kwire.security.authorizer import Operation, ResourceType

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.broker.turns import Turn
 from kwire.cluster.replica import (
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,
@@ -17,6 +16,7 @@ from kwire.cluster.replica import (
     Bound,
     ListedOffset,
 )
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.list_offsets import (
     ListOffsetsPartition,

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kwire.broker.turns import Turn
 from kwire.coordinator.patterns import Pattern, PatternError
 from kwire.coordinator.transactions.listing import Filter
 from kwire.coordinator.transactions.states import BY_TITLE
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.list_transactions import (
     ListTransactionsRequest,

@@ -10,12 +10,13 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from kwire.broker.metadata_partitions import encode_in_turns
 from kwire.broker.topic_state import live_brokers, missing_topic_error
-from kwire.broker.turns import Turn
 from kwire.cluster.internal_topics import COORDINATORS_TOPICS
 from kwire.cluster.topics import NewTopic
 from kwire.metadata.image import MetadataImage, TopicImage
 from kwire.metadata.names import INTERNAL_TOPICS
+from kwire.ports.turns import Turn
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.metadata import (
@@ -53,6 +54,7 @@ async def handle(broker: Broker, context: RequestContext, request: MetadataReque
     topics, turn = [], Turn(broker.clock)
     for topic in told:
         topics.append(topic)
+        await encode_in_turns(topic, version, turn)
         await turn.share()
     response = MetadataResponse(
         brokers=[

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.broker.turns import Turn
 from kwire.coordinator.groups.offsets.fetch import fetch, fetch_stable, unknown_offset
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.offset_fetch import (
     OffsetFetchRequest,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kwire.broker.turns import Turn
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,

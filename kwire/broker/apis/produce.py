@@ -18,10 +18,10 @@ from kwire.broker.leader_hints import LeaderHints
 from kwire.broker.parked import Parked
 from kwire.broker.side_by_side import side_by_side
 from kwire.broker.transaction_verification import Verified, verify_batches
-from kwire.broker.turns import Turn
 from kwire.cluster.waiting import ReplicationWait
 from kwire.config.definition import MAX_LONG
 from kwire.metadata.names import INTERNAL_TOPICS
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.produce import (
     BatchIndexAndErrorMessage,

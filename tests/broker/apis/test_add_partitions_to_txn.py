@@ -148,7 +148,7 @@ async def test_others_have_their_turn(autojump_clock, monkeypatch: pytest.Monkey
         producer = await begin(scene)
         many = [asked(producer, 0, transactional_id=f"{number}") for number in range(20)]
         at_once = await turns_of_another(lambda: add_as_broker(scene, *many))
-        monkeypatch.setattr("kwire.broker.turns.TURN_SECONDS", 0.0)
+        monkeypatch.setattr("kwire.ports.turns.TURN_SECONDS", 0.0)
         assert await turns_of_another(lambda: add_as_broker(scene, *many)) >= at_once + 20
 
 

@@ -94,7 +94,7 @@ async def test_others_have_their_turn(autojump_clock, monkeypatch: pytest.Monkey
         for number in range(20):
             await begin(scene, f"{number}")
         at_once = await turns_of_another(lambda: names(scene, transactional_id_pattern="none"))
-        monkeypatch.setattr("kwire.broker.turns.TURN_SECONDS", 0.0)
+        monkeypatch.setattr("kwire.ports.turns.TURN_SECONDS", 0.0)
         assert await turns_of_another(lambda: names(scene, transactional_id_pattern="none")) >= at_once + 20
 
 

@@ -60,5 +60,5 @@ async def test_others_have_their_turn(
             await scene.call(request_)
 
         at_once = await turns_of_another(ask)
-        monkeypatch.setattr("kwire.broker.turns.TURN_SECONDS", 0.0)
+        monkeypatch.setattr("kwire.ports.turns.TURN_SECONDS", 0.0)
         assert await turns_of_another(ask) >= at_once + MANY

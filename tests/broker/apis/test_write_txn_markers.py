@@ -162,7 +162,7 @@ async def test_others_have_their_turn(autojump_clock, monkeypatch: pytest.Monkey
         await scene.create("topic", 20)
         everywhere = {"topic": list(range(20))}
         at_once = await turns_of_another(lambda: ask(scene, Producer(7, 0), everywhere))
-        monkeypatch.setattr("kwire.broker.turns.TURN_SECONDS", 0.0)
+        monkeypatch.setattr("kwire.ports.turns.TURN_SECONDS", 0.0)
         assert await turns_of_another(lambda: ask(scene, Producer(7, 0), everywhere)) >= at_once + 20
 
 

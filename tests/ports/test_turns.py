@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import trio
 
-from kwire.broker.turns import TURN_SECONDS, Turn
 from kwire.ports.clock import Clock
+from kwire.ports.turns import TURN_SECONDS, Turn
 
 
 class Ticking(Clock):

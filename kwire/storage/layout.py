@@ -2,6 +2,7 @@
 
 <log dir>/
     .lock  meta.properties  .kafka_cleanshutdown
+    kwire-last-cleanshutdown                         that of the last clean stop, set aside by the broker that runs
     recovery-point-offset-checkpoint  replication-offset-checkpoint  log-start-offset-checkpoint
     cleaner-offset-checkpoint
     orders-0/                                        topic "orders", partition 0
@@ -41,6 +42,7 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 LOCK = ".lock"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LAST_CLEAN_SHUTDOWN = "kwire-last-cleanshutdown"
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"

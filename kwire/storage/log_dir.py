@@ -157,14 +157,19 @@ class LogDir:
     # The marker of a clean stop
 
     def take_clean_shutdown(self) -> bool:
-        """Removes the marker of a clean stop; whether there was one."""
+        """Sets the marker of a clean stop aside, under a name of kwire's own; whether there was one."""
         path = self.file(layout.CLEAN_SHUTDOWN)
         if not self.files.exists(path):
             return False
         self._clean_shutdown = self.files.read(path)
-        self.files.remove(path)
+        self.files.rename(path, self.file(layout.LAST_CLEAN_SHUTDOWN))
         self.files.sync_dir(self.path)
         return True
+
+    def stopped_ms(self) -> int:
+        """When the dir was last stopped cleanly, by the time of that marker's file; 0 where it is not known."""
+        path = self.file(layout.LAST_CLEAN_SHUTDOWN)
+        return self.files.modified_ms(path) if self.files.exists(path) else 0
 
     def mark_clean_shutdown(self, broker_epoch: int) -> None:
         self.files.write_atomically(self.file(layout.CLEAN_SHUTDOWN), checkpoints.encode_clean_shutdown(broker_epoch))

@@ -61,6 +61,8 @@ class LogTask:
     producer_expiration_ms: int = DEFAULT_PRODUCER_EXPIRATION_MS
     cleaned: int = 0
     """Up to here (exclusive) the log was compacted, which it need not be any more."""
+    stopped_ms: int = 0
+    """Where the broker had not stopped cleanly: when it did so before that; 0 where that is not known."""
 
     @property
     def flushed(self) -> int:
@@ -121,10 +123,11 @@ class _Loader:
             self._rebuild_epochs()
         self._producers.remove_stray_snapshots([segment.base_offset for segment in self._segments])
         wrong = self._wrongly_indexed()
-        if task.clean and wrong == _EVERYTHING:
+        untouched = task.clean or self._is_untouched()
+        if untouched and wrong == _EVERYTHING:
             end_offset = self._check()
         else:
-            end_offset = self._recover_from(wrong if task.clean else min(task.recovery_point, wrong))
+            end_offset = self._recover_from(wrong if untouched else min(task.recovery_point, wrong))
         if end_offset < task.log_start_offset:
             logger.warning("%s ends before its log start offset %d: starting it anew", task.dir, task.log_start_offset)
             self._remove(list(self._segments))
@@ -174,7 +177,7 @@ class _Loader:
         recovered = [] if self._task.clean else self._segments.from_offset(self._task.recovery_point)[:1]
         end = recovered[0].base_offset if recovered else self._segments.active.base_offset + 1
         for segment in self._segments:
-            if segment.base_offset < end:
+            if segment.size and segment.base_offset < end:
                 for _, header in readable(segment.file, 0, segment.size, segment.base_offset):
                     self._take_epoch(header)
 
@@ -248,6 +251,23 @@ class _Loader:
                 logger.warning("recovering %s: %s: %s", self._task.dir, segment.path(layout.TRANSACTION_INDEX), error)
                 return segment.base_offset
         return _EVERYTHING
+
+    def _is_untouched(self) -> bool:
+        """Whether nothing was written since a clean stop, after which the broker ran once more and did not stop so.
+
+        Then all of it is on disk, as after that stop. The .log's time says so, as long as nobody sets the clock to
+        before the stop while the broker runs; and its end, which an append moves away from where it was flushed.
+        """
+        task = self._task
+        if not task.stopped_ms or not len(self._segments):
+            return False
+        active = self._segments.active
+        if active.has_transactions or active.modified_ms() >= task.stopped_ms:
+            return False
+        try:
+            return active.next_offset() == task.recovery_point
+        except CorruptBatchError:
+            return False
 
     # Recovery
 

@@ -21,6 +21,8 @@ class Survey:
 
     clean: bool
     """Whether the dir was left by a clean stop."""
+    stopped_ms: int
+    """When it last was; 0 where that is not known."""
     partitions: list[TopicPartition] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     """Folders of partitions that were deleted, and are to be removed."""
@@ -48,6 +50,7 @@ class Survey:
             now_ms,
             producer_expiration_ms,
             self.cleaned.get(key, 0),
+            self.stopped_ms if self.stopped_ms <= now_ms else 0,  # the clock was set back: no file's time says anything
         )
 
 
@@ -57,7 +60,7 @@ def survey(log_dir: LogDir, cluster_id: str, node_id: int, new_id: Callable[[], 
     For a worker thread. Raises OSError, LogDirError.
     """
     log_dir.identify(cluster_id, node_id, new_id)
-    found = Survey(log_dir.take_clean_shutdown())
+    found = Survey(log_dir.take_clean_shutdown(), log_dir.stopped_ms())
     topics: dict[str, str] = {}  # one string for all partitions of a topic
     for name in log_dir.files.list(log_dir.path):
         parsed = layout.parse_partition_dir(name)

@@ -64,6 +64,19 @@ async def stop(house: House, managed: LogManager) -> None:
     house.clock.advance(10)
 
 
+@pytest.mark.parametrize("batches", [1, 100])
+async def test_a_start_after_a_kill_does_the_same_for_logs_that_nobody_wrote_to_since_the_clean_stop(batches):
+    house = House()
+    await stop(house, await filled(house, 1000, batches))
+    await house.start()
+    house.kill()
+    seen = watched(house)
+    managed = await house.start()
+    assert not set(seen) - READING - {"bytes"}
+    assert seen["bytes"] <= 40_000 * LOGS
+    assert {log.log_end_offset for log in managed.logs.values()} == {batches}
+
+
 async def test_a_start_after_a_kill_writes_the_newest_time_of_a_small_log_and_nothing_else():
     house = House()
     await filled(house)
@@ -73,6 +86,19 @@ async def test_a_start_after_a_kill_writes_the_newest_time_of_a_small_log_and_no
     assert set(seen) <= READING | {"bytes", "write", "truncate"}
     assert seen["write"] == LOGS
     assert {log.log_end_offset for log in managed.logs.values()} == {1}
+
+
+async def test_a_log_that_was_written_to_since_the_clean_stop_is_gone_through_after_a_kill():
+    house = House()
+    await stop(house, await filled(house, 1000, 100))
+    managed = await house.start()
+    await append(managed.get("t", 7), "y")
+    log = house.files.open(f"{ROOT}/t-7/{layout.segment_name(0, layout.LOG)}")
+    log.pwrite([b"?"], log.size() - 3)
+    house.kill()
+    managed = await house.start()
+    assert managed.get("t", 7).log_end_offset == 100
+    assert managed.get("t", 8).log_end_offset == 100
 
 
 async def test_the_producers_are_known_after_a_kill_that_followed_a_clean_stop():
@@ -86,6 +112,20 @@ async def test_the_producers_are_known_after_a_kill_that_followed_a_clean_stop()
     log = (await house.start()).get("t", 0)
     assert log.producer_state.entries[7].last_sequence == 0
     assert (await log.append_as_leader(idempotent(["p"], 0), 0)).duplicate
+
+
+@pytest.mark.parametrize("set_back", [0, 5_000])
+async def test_nothing_is_taken_for_untouched_by_times_that_say_nothing(set_back):
+    """Written in the millisecond of the clean stop, or the clock was set to before that."""
+    house = House()
+    managed = await filled(house)
+    await house.stop(managed)
+    await house.start()
+    house.clock.set(-set_back)
+    house.kill()
+    house.files.open(f"{ROOT}/t-7/{layout.segment_name(0, layout.LOG)}").pwrite([b"?"], 80)
+    managed = await house.start()
+    assert managed.get("t", 7).log_end_offset == 0
 
 
 @pytest.mark.parametrize("suffix", [layout.OFFSET_INDEX, layout.TIME_INDEX])

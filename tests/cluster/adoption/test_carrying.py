@@ -69,6 +69,7 @@ def test_a_copy(dirs: ApacheDirs, tmp_path: Path) -> None:
     assert sorted(path.name for path in target.iterdir() if path.is_file()) == [
         ".lock",
         "cleaner-offset-checkpoint",
+        "kwire-last-cleanshutdown",
         "kwire-metadata.clean",
         "kwire-metadata.journal",
         "log-start-offset-checkpoint",

@@ -156,6 +156,12 @@ _ALL = (
         "Metadata does not create `__share_group_state`.",
         r"FindCoordinator v6 \(share\) ",
     ),
+    Deviation(
+        "damage behind which a log goes on",
+        "A recovery of Apache Kafka cuts a log at the first batch that is damaged, and removes what lies behind it. "
+        "That of kwire steps over one that is below the recovery point, where a write can't be torn, and says where "
+        "it is.",
+    ),
 )
 
 DEVIATIONS = {deviation.name: deviation for deviation in _ALL}

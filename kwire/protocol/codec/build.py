@@ -2,6 +2,7 @@
 
 It runs when the package is built (see setup.py), and may be run again after a declaration has changed. The broker's
 side of an API is written in every version, what a client needs in the newest; of all else, every version both ways.
+What hardly anybody needs is written when it is first used, as is all of it where it was not built.
 """
 
 from __future__ import annotations
@@ -20,6 +21,47 @@ from kwire.protocol.coordinator_records.record_types import GROUP_RECORD_TYPES, 
 from kwire.protocol.metadata_records.record_types import METADATA_RECORD_TYPES
 from kwire.protocol.remote_log_records.serde import RECORD_TYPES as REMOTE_LOG_RECORD_TYPES
 from kwire.protocol.schema import Message
+
+UNSPOKEN = frozenset(
+    {
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.ALTER_PARTITION,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+        ApiKey.PUSH_TELEMETRY,
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        ApiKey.SHARE_FETCH,
+        ApiKey.SHARE_ACKNOWLEDGE,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE,
+        ApiKey.WRITE_SHARE_GROUP_STATE,
+        ApiKey.DELETE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        ApiKey.STREAMS_GROUP_DESCRIBE,
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+    }
+)
+"""The APIs that this version of kwire declares and serves to nobody."""
 
 FOLDER = Path(__file__).with_name("_generated")
 
@@ -44,6 +86,14 @@ def all_messages() -> Iterator[type[Message]]:
     yield ConsumerProtocolAssignment
 
 
+def built_messages() -> Iterator[type[Message]]:
+    """Those whose code is written beforehand: it is faster to load, and takes room in the package."""
+    rare = {message.__name__ for message in METADATA_RECORD_TYPES.values()}
+    for key in UNSPOKEN:
+        rare |= {f"{APIS[key].name}Request", f"{APIS[key].name}Response"}
+    yield from (message for message in all_messages() if message.__name__ not in rare)
+
+
 def built_source(message: type[Message]) -> str:
     """The module that is written for a message."""
     every = range(message.min_version, message.max_version + 1)
@@ -61,7 +111,7 @@ def build(folder: Path) -> int:
         stale.unlink()
     (folder / "__init__.py").write_text('"""Written by kwire.protocol.codec.build; see there."""\n')
     count = 0
-    for message in all_messages():
+    for message in built_messages():
         (folder / f"{module_name(message)}.py").write_text(built_source(message))
         count += 1
     return count

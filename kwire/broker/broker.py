@@ -170,6 +170,7 @@ class Broker:
                 await logs.load(store.image.cluster_id, self.id, self._topic_config, self._topic_id)
             except LogDirError as error:
                 raise StartError(str(error)) from None
+            self._check_metadata()
             await self._register(specs, listeners)
             await replicas.start(store.image)
             objects = await self._open_objects()
@@ -240,6 +241,17 @@ class Broker:
 
         self.tiering = tiered.make(self, objects, nursery.start_soon)
         nursery.start_soon(self.tiering.run)
+
+    def _check_metadata(self) -> None:
+        """Raises StartError where there are logs, and nothing is known of them: they would be set aside as strays."""
+        logs = self.logs.logs
+        if logs and not self.store.image.version and self._given_store is None:
+            where = ", ".join(sorted({log.log_dir.path for log in logs.values()}))
+            raise StartError(
+                f"there are logs of {len(logs)} partitions in {where}, but no metadata in {self.logs.dirs[0].path}, "
+                f"which comes first in log.dirs: is its volume mounted? (kwire import takes over the data of Apache "
+                f"Kafka; to begin anew, empty the log dirs)"
+            )
 
     async def _listen(self, specs: tuple[endpoints.ListenerSpec, ...]) -> dict[endpoints.ListenerSpec, Listener]:
         listeners: dict[endpoints.ListenerSpec, Listener] = {}

@@ -205,7 +205,7 @@ class ReplicaManager:
             for arrival in arrivals:
                 await turn.share()
                 partition = arrival.partition
-                if partition.log is not None:
+                if partition.log is not None or self._lost(arrival):
                     continue
                 config = configs.get(partition.topic)
                 if config is None:
@@ -223,6 +223,12 @@ class ReplicaManager:
         for arrival in arrivals:
             await self._give_role(arrival.partition, arrival.state)
             await turn.share()
+
+    def _lost(self, arrival: _Arrival) -> bool:
+        """Whether its log was lost with a log dir, and is not back: an empty one in its place would pass for all
+        there ever was."""
+        log = self._logs.get(arrival.partition.topic, arrival.partition.index)
+        return log is None and arrival.state.leader == NO_LEADER and not arrival.is_new
 
     async def _open_log(
         self, arrival: _Arrival, config: LogConfig, places: trio.Semaphore, failures: dict[str, KafkaError]

@@ -47,6 +47,8 @@ class LogDir:
         self.path = path
         self.id: bytes = uuids.ZERO
         """The directory id of meta.properties, once `prepare` has run."""
+        self.is_new = False
+        """Whether it had no identity at this start: it was added to log.dirs, or what was there is not mounted."""
         self.offline_reason: str | None = None
         self.on_offline: Callable[[LogDir, str], None] | None = None
         """Called with why, and is to tell of it."""
@@ -138,6 +140,7 @@ class LogDir:
         Raises LogDirError where it belongs to another.
         """
         properties = self.read_identity()
+        self.is_new = not properties
         path = self.file(layout.META_PROPERTIES)
         expected = {"cluster.id": cluster_id, "node.id": str(node_id)}
         for key, value in expected.items():

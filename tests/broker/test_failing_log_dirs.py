@@ -8,7 +8,9 @@ import pytest
 import trio
 
 from kwire.broker.log_dirs import LogDirsFailed
+from kwire.ports.memory_files import MemoryFileSystem
 from kwire.protocol.errors import ErrorCode
+from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kwire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
@@ -112,6 +114,65 @@ async def test_the_dir_of_the_metadata(autojump_clock, caplog) -> None:
     async with running(DIRS, files=files) as scene:
         assert read_all(scene.log("one")) == [(0, "before")]
         assert read_all(scene.log("two")) == [(0, "before"), (1, "after")]
+
+
+async def test_a_dir_that_is_not_mounted(autojump_clock, caplog) -> None:
+    """An empty log in the place of the one that is missing would pass for all there ever was."""
+    async with running(DIRS) as scene:
+        files = scene.files
+        await two_topics(scene)
+    files.rename("/two", "/elsewhere")
+    for count in (2, 3):
+        async with running(DIRS, files=files) as scene:
+            assert (await partition(scene, "two")).error_code == ErrorCode.LEADER_NOT_AVAILABLE
+            assert (await scene.produce("two", b"lost")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            assert (await scene.produce("one", b"after")).error_code == 0
+            await grow(scene, "one", count)
+    assert caplog.text.count("nothing was in /two at this start") == 1
+    files.remove_tree("/two")
+    files.rename("/elsewhere", "/two")
+    async with running(DIRS, files=files) as scene:
+        assert (await partition(scene, "two")).error_code == 0
+        assert read_all(scene.log("two")) == [(0, "before")]
+
+
+async def grow(scene: Scene, topic: str, count: int) -> None:
+    """Adds partitions until there are so many."""
+    added = CreatePartitionsTopic(name=topic, count=count, assignments=None)
+    response = await scene.call(CreatePartitionsRequest(topics=[added], timeout_ms=1000))
+    assert response.results[0].error_code == 0
+
+
+async def test_a_dir_that_is_added(autojump_clock) -> None:
+    async with running({"log.dirs": "/one"}) as scene:
+        files = scene.files
+        await scene.create("one")
+        await scene.produce("one", b"before")
+    async with running(DIRS, files=files) as scene:
+        assert read_all(scene.log("one")) == [(0, "before")]
+        await grow(scene, "one", 2)
+        assert scene.log("one", 1).log_dir.path == "/two"
+
+
+async def test_the_dir_of_the_metadata_is_not_mounted(autojump_clock) -> None:
+    async with running(DIRS) as scene:
+        files = scene.files
+        await two_topics(scene)
+    files.rename("/one", "/elsewhere")
+    for _ in range(2):
+        with pytest.raises(BaseExceptionGroup) as refused:
+            await until_started(files)
+        assert "no metadata in /one" in str(refused.value.exceptions[0])
+    files.remove_tree("/one")
+    files.rename("/elsewhere", "/one")
+    async with running(DIRS, files=files) as scene:
+        for topic in ("one", "two"):
+            assert read_all(scene.log(topic)) == [(0, "before")]
+
+
+async def until_started(files: MemoryFileSystem) -> None:
+    async with running(DIRS, files=files):
+        pass
 
 
 async def test_at_a_start_with_one_dir_broken(autojump_clock, caplog) -> None:

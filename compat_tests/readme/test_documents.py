@@ -12,7 +12,7 @@ import pytest
 
 from compat_tests.readme.documents import DOCUMENTS, ROOT, commands, prose
 from jvm import spark
-from kwire.cli.app import app
+from kwire.cli.app import COMMANDS, app
 
 PLACES = (ROOT, ROOT / "kwire", ROOT / "spark_jobs")
 """Where a document's paths begin."""
@@ -72,6 +72,13 @@ def test_kwires_command_line_is_understood(line: str) -> None:
             context = click.Context(command, parent=context, info_name=command.name)
         else:
             context = command.make_context(command.name, words, parent=context)
+
+
+def test_the_table_of_commands() -> None:
+    """In the order of `kwire --help`."""
+    rest = (ROOT / "README.md").read_text().partition("| command | what it does |\n|---|---|\n")[2]
+    table = rest.partition("\n\n")[0]
+    assert [line.split("|")[1].strip() for line in table.splitlines()] == list(COMMANDS)
 
 
 @pytest.mark.parametrize("document", ["README.md", "spark_jobs/README.md", "spark_jobs/word_counts.py"])

@@ -47,6 +47,8 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+OFFSET_CHECKPOINTS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS)
+"""Those that have an offset for each partition."""
 UNFINISHED_IMPORT = "kwire-import.unfinished"
 """In a dir that is being filled from another broker's: nobody may serve it."""
 

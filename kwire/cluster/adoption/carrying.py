@@ -17,7 +17,7 @@ from contextlib import ExitStack, suppress
 from kwire.cluster.adoption import AdoptionError
 from kwire.cluster.adoption.folder import carried_files
 from kwire.cluster.adoption.plan import Carry, Mode, Plan
-from kwire.cluster.adoption.source import CHECKPOINTS, lock_dir
+from kwire.cluster.adoption.source import lock_dir
 from kwire.cluster.adoption.targets import OF_NOBODY, unfinished_text
 from kwire.cluster.stores.journal import CLEAN, JOURNAL, image_line
 from kwire.ports.copying import copy_file, link_file
@@ -100,7 +100,7 @@ def _write_checkpoints(files: FileSystem, plan: Plan, number: int) -> None:
     """What the sources' checkpoints say of the partitions that are in this target now."""
     here = {key: plan.sources for key, target in plan.before.moved.items() if target == number}
     here |= {carry.key: [carry.source] for carry in plan.carries if carry.target == number}
-    for name in CHECKPOINTS:
+    for name in layout.OFFSET_CHECKPOINTS:
         offsets = {}
         for key, sources in here.items():
             for source in sources:

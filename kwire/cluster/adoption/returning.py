@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from kwire.cluster.adoption import AdoptionError
 from kwire.cluster.adoption.plan import check_sources
-from kwire.cluster.adoption.source import CHECKPOINTS, SourceDir, lock_dir
+from kwire.cluster.adoption.source import SourceDir, lock_dir
 from kwire.cluster.adoption.state import KraftState, KraftTopic
 from kwire.cluster.stores.journal import JOURNAL, StoreError, replay
 from kwire.metadata.image import MetadataImage, TopicImage
@@ -156,9 +156,9 @@ def _read_image(files: FileSystem, data_dirs: Sequence[str]) -> MetadataImage:
 
 
 def _offsets(files: FileSystem, data_dirs: Sequence[str]) -> dict[str, dict[TopicPartition, int]]:
-    found: dict[str, dict[TopicPartition, int]] = {name: {} for name in CHECKPOINTS}
+    found: dict[str, dict[TopicPartition, int]] = {name: {} for name in layout.OFFSET_CHECKPOINTS}
     for path in data_dirs:
-        for name in CHECKPOINTS:
+        for name in layout.OFFSET_CHECKPOINTS:
             if files.exists(f"{path}/{name}"):
                 found[name] |= checkpoints.decode_offsets(files.read(f"{path}/{name}"))
     return found
@@ -184,7 +184,7 @@ def _return(
         name for name in names if (parsed := layout.parse_segment_name(name)) and parsed[1] in layout.SEGMENT_SUFFIXES
     ]
     size = sum(files.file_size(f"{source}/{name}") for name in carried)
-    said = {name: offsets[name][key] for name in CHECKPOINTS if key in offsets[name]}
+    said = {name: offsets[name][key] for name in layout.OFFSET_CHECKPOINTS if key in offsets[name]}
     return Return(key, topic.id, source, target, carried, size, said)
 
 

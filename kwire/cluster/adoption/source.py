@@ -13,13 +13,6 @@ from kwire.protocol import uuids
 from kwire.storage import checkpoints, layout
 from kwire.storage.checkpoints import CorruptCheckpoint, TopicPartition
 
-CHECKPOINTS = (
-    layout.RECOVERY_POINTS,
-    layout.LOG_START_OFFSETS,
-    layout.HIGH_WATERMARKS,
-    layout.CLEANER_OFFSETS,
-)
-
 
 @dataclass(slots=True)
 class SourceDir:
@@ -38,7 +31,7 @@ class SourceDir:
     others: list[str] = field(default_factory=list)
     """Folders of partitions that are not live: deleted, set aside, on their way from another dir."""
     offsets: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
-    """What each of CHECKPOINTS says."""
+    """What each of layout.OFFSET_CHECKPOINTS says."""
 
     def folder(self, key: TopicPartition) -> str:
         return f"{self.path}/{layout.partition_dir_name(*key)}"
@@ -69,7 +62,7 @@ def read_source(files: FileSystem, path: str) -> SourceDir:
             source.others.append(name)
         else:
             source.partitions[parsed.topic, parsed.partition] = _topic_id(files, f"{path}/{name}")
-    for name in CHECKPOINTS:
+    for name in layout.OFFSET_CHECKPOINTS:
         if name in names:
             try:
                 source.offsets[name] = checkpoints.decode_offsets(files.read(f"{path}/{name}"))

@@ -12,13 +12,6 @@ from kwire.storage.checkpoints import CorruptCheckpoint, TopicPartition
 from kwire.storage.inspection.fault import Findings
 from kwire.storage.inspection.partition import Expected, PartitionInspection
 
-_CHECKPOINTS = (
-    layout.RECOVERY_POINTS,
-    layout.LOG_START_OFFSETS,
-    layout.HIGH_WATERMARKS,
-    layout.CLEANER_OFFSETS,
-)
-
 
 @dataclass(slots=True)
 class Inspected:
@@ -82,7 +75,7 @@ class _State:
     @classmethod
     def read(cls, files: FileSystem, path: str, found: Inspected, findings: Findings) -> _State:
         offsets = {}
-        for name in _CHECKPOINTS:
+        for name in layout.OFFSET_CHECKPOINTS:
             if files.exists(f"{path}/{name}"):
                 try:
                     offsets[name] = checkpoints.decode_offsets(files.read(f"{path}/{name}"))
@@ -104,7 +97,7 @@ class _State:
 
     def expected(self, key: TopicPartition) -> Expected:
         recovery_point, log_start, high_watermark, cleaned = (
-            self.offsets.get(name, {}).get(key) for name in _CHECKPOINTS
+            self.offsets.get(name, {}).get(key) for name in layout.OFFSET_CHECKPOINTS
         )
         trusted_to = None if self._trusted else recovery_point or 0
         if key == ("__cluster_metadata", 0):  # a controller goes through its log at every start

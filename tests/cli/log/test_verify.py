@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,3 +72,19 @@ def test_a_dir_without_partitions(kwire, tmp_path: Path) -> None:
 def test_no_such_dir(kwire, tmp_path: Path) -> None:
     result = kwire("log", "verify", f"{tmp_path}/none")
     assert (result.exit_code, result.stderr) == (1, f"kwire: {tmp_path}/none: No such file or directory\n")
+
+
+def test_a_bar_on_a_terminal(log_dir: Path) -> None:
+    """On standard error; what is found goes where it always does."""
+    damage(log_dir)
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "kwire", "log", "verify", str(log_dir)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, text=True, check=False)
+    os.close(theirs)
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert done.returncode == 1
+    assert "verifying" in shown
+    assert "100%" in shown
+    assert shown.rstrip().endswith("kwire: 1 fault found")
+    assert len(done.stdout.splitlines()) == 2

@@ -118,26 +118,16 @@ class BatchFilter:
             tombstones &= ~gone
         else:
             data = record_data(batch, header, self._limit)
-            kept, tombstones = self._latest(header, data, tombstones_go)
-            if not kept:
+            latest = self._offsets.latest(header, skim(data, header.count), tombstones_go)
+            if not latest:
                 return None
+            kept = [(start, end, timestamp_delta) for start, end, timestamp_delta, _, _, _ in latest]
+            tombstones = any(null for _, _, _, _, _, null in latest)
         if tombstones and not header.has_delete_horizon:
             return self._rewritten(header, data, kept, self._new_horizon())
         if len(kept) == header.count:
             return batch
         return self._rewritten(header, data, kept, header.base_timestamp if header.has_delete_horizon else None)
-
-    def _latest(self, header: BatchHeader, data: bytes, tombstones_go: bool) -> tuple[list[_Kept], int]:
-        """The records that stay by what the map says of their keys, and how many of them are tombstones."""
-        base_offset, latest, find = header.base_offset, self._offsets.latest_offset, self._offsets.get
-        kept = []
-        tombstones = 0
-        for start, end, timestamp_delta, offset_delta, key, null in skim(data, header.count):
-            offset = base_offset + offset_delta
-            if offset > latest or (key is not None and offset >= find(key) and not (null and tombstones_go)):
-                kept.append((start, end, timestamp_delta))
-                tombstones += null
-        return kept, tombstones
 
     def _new_horizon(self) -> int:
         return self._now_ms + self._delete_retention_ms

@@ -19,6 +19,10 @@ from kwire.storage.time_index import TimestampOffset
 from kwire.storage.transaction_index import AbortedTransaction
 
 
+_SYNC_BYTES = 32 * 1024 * 1024
+"""To write before they are brought onto the disk: all of a gigabyte at once would hold up whoever else writes."""
+
+
 class CleanedSegment(NamedTuple):
     """A segment whose `.cleaned` files are complete."""
 
@@ -46,6 +50,7 @@ class CleanedFiles:
         self._buffer_bytes = buffer_bytes
         self._waiting: list[Buffer] = []
         self._written = 0
+        self._synced = 0
         self._log = files.open(self._path(layout.LOG), create=True)
 
     def _path(self, suffix: str) -> str:
@@ -63,6 +68,9 @@ class CleanedFiles:
         if self._waiting:
             self._written += self._log.pwrite(self._waiting, self._written)
             self._waiting.clear()
+            if self._written - self._synced >= _SYNC_BYTES:
+                self._log.sync()
+                self._synced = self._written
 
     def complete(self, transactions: Sequence[AbortedTransaction]) -> CleanedSegment:
         """Brings everything onto the disk. `transactions`: those whose abort marker is in it, in order."""

@@ -1,9 +1,10 @@
 """From a key to its latest offset, in memory that is known beforehand.
 
-A table with open addressing, 24 bytes a place: the offset plus 1 (0: the place is free), and two hashes of the key of
-64 bits each. Hashes instead of keys bound the memory whatever the keys' lengths. They are the interpreter's own
-(SipHash), which its process keys with random bytes, and the second one goes over a secret besides: nobody can make up
-two keys with the same hashes, of which one would be lost.
+A table with open addressing, 16 bytes a place, in two columns of 64 bits that lie side by side: one hash of the key
+(0: the place is free); and its offset, counted from the map's start, above 23 bits of another hash, by which the place
+was found, too. That makes more than 100 bits by which keys differ, whatever their lengths. The hashes are the
+interpreter's own (SipHash), which its process keys with random bytes, and one of them goes over a secret besides:
+nobody can make up two keys that pass for one, of which one would be lost.
 """
 
 from __future__ import annotations
@@ -15,8 +16,12 @@ from kwire.protocol.records.skim import Skimmed
 from kwire.storage.cleaning.marks import Marks
 from kwire.storage.cleaning.memory import zeros
 
-BYTES_PER_PLACE = 24
-NO_OFFSET = -1
+BYTES_PER_PLACE = 16
+
+_TAG_BITS = 23
+_TAG = (1 << _TAG_BITS) - 1
+_OFFSETS = (1 << 63 - _TAG_BITS) - (1 << 32)
+"""How many offsets there is room for, but for those of one batch: a million million."""
 
 _MARKS_SHARE = 8
 """One byte in so many is for marks, where there are that many records."""
@@ -25,7 +30,7 @@ _MARKS_SHARE = 8
 class OffsetMap:
     """Keys may be put until one finds no place. Not for two threads at once."""
 
-    __slots__ = ("_limit", "_places", "_salt", "_size", "_table", "latest_offset", "marks")
+    __slots__ = ("_limit", "_places", "_salt", "_size", "_start", "_table", "latest_offset", "marks")
 
     def __init__(self, max_bytes: int, max_keys: int, load_factor: float, secret: bytes, start_offset: int = 0) -> None:
         """Takes at most `max_bytes`, less where `max_keys` keys need less. `secret`: random bytes."""
@@ -37,6 +42,7 @@ class OffsetMap:
         self._table = memoryview(zeros(self._places * BYTES_PER_PLACE)).cast("q")
         self._salt = secret
         self._size = 0
+        self._start = start_offset
         self.marks = Marks(start_offset, marks_bytes)
         self.latest_offset = start_offset - 1
         """From `start_offset` up to here (inclusive) the map knows all keys."""
@@ -64,64 +70,77 @@ class OffsetMap:
         False where a key finds no place: it and those after it are not put.
         """
         table, places, salt, marks = self._table, self._places, self._salt, self.marks
-        superseded, tombstones, marked_from, marked_to = marks.superseded, marks.tombstones, marks.start, marks.end
+        superseded, tombstones, start, marks_end = marks.superseded, marks.tombstones, marks.start, marks.end
         base_offset = header.base_offset
+        if base_offset - start >= _OFFSETS:
+            return False
         last = base_offset - 1
         for _, _, _, offset_delta, key, null in records:
             offset = base_offset + offset_delta
             if offset <= last:  # two records with one mark
-                marked_to = marks.end = min(marked_to, base_offset)
+                marks_end = marks.end = min(marks_end, base_offset)
             last = offset
-            if offset < marked_from:
+            number = offset - start
+            if number < 0:
                 continue
-            if null and offset < marked_to:
-                tombstones[offset - marked_from >> 3] |= 1 << (offset - marked_from & 7)
+            if null and offset < marks_end:
+                tombstones[number >> 3] |= 1 << (number & 7)
             if key is None:
-                before = offset
+                before = number
             else:
-                one, two = hash(key), hash(salt + key)
-                at = one % places * 3
-                while before := table[at]:
-                    if table[at + 1] == one and table[at + 2] == two:
+                hashed = hash(key)
+                check = hash(salt + key) or 1
+                at = hashed % places * 2
+                tag = hashed >> 40 & _TAG
+                while other := table[at]:
+                    if other == check and (entry := table[at + 1]) & _TAG == tag:
+                        table[at + 1] = number << _TAG_BITS | tag
+                        before = entry >> _TAG_BITS
                         break
-                    at = self._next(at, two)
+                    at = (at // 2 + check % (places - 1) + 1) % places * 2
                 else:
                     if self._size >= self._limit:
                         return False
                     self._size += 1
-                    table[at + 1] = one
-                    table[at + 2] = two
-                    table[at] = offset + 1
+                    table[at] = check
+                    table[at + 1] = number << _TAG_BITS | tag
                     continue
-                table[at] = offset + 1
-                before -= 1
-            if before < marked_to:
-                superseded[before - marked_from >> 3] |= 1 << (before - marked_from & 7)
+            if start + before < marks_end:
+                superseded[before >> 3] |= 1 << (before & 7)
         if last > header.last_offset:
-            marks.end = min(marked_to, base_offset)
+            marks.end = min(marks_end, base_offset)
         return True
 
-    def _next(self, at: int, two: int) -> int:
-        """Where to look after `at`.
+    def latest(self, header: BatchHeader, records: Iterable[Skimmed], tombstones_go: bool = False) -> list[Skimmed]:
+        """Those that have a key, and no later record of it; and all that lie beyond the latest offset.
 
-        A step of each hash's own keeps the ways short when the table is nearly full; the number of places is prime, so
-        that any step comes by all of them.
+        With `tombstones_go` no tombstones are among the former.
         """
-        places = self._places
-        return (at // 3 + two % (places - 1) + 1) % places * 3
-
-    def get(self, key: bytes) -> int:
-        """The key's latest offset; NO_OFFSET where it has none."""
-        table, one = self._table, hash(key)
-        at = one % self._places * 3
-        if not table[at]:
-            return NO_OFFSET
-        two = hash(self._salt + key)
-        while latest := table[at]:
-            if table[at + 1] == one and table[at + 2] == two:
-                break
-            at = self._next(at, two)
-        return latest - 1
+        table, places, salt = self._table, self._places, self._salt
+        first, latest_offset = header.base_offset - self._start, self.latest_offset - self._start
+        found = []
+        for record in records:
+            _, _, _, offset_delta, key, null = record
+            number = first + offset_delta
+            if number <= latest_offset:
+                if key is None or (null and tombstones_go):
+                    continue
+                hashed = hash(key)
+                at = hashed % places * 2
+                if other := table[at]:
+                    check = hash(salt + key) or 1
+                    tag = hashed >> 40 & _TAG
+                    while other:
+                        if other == check and (entry := table[at + 1]) & _TAG == tag:
+                            break
+                        # A step of each key's own keeps the ways short when the table is nearly full; the number of
+                        # places is prime, so that any step comes by all of them.
+                        at = (at // 2 + check % (places - 1) + 1) % places * 2
+                        other = table[at]
+                    if other and entry >> _TAG_BITS > number:
+                        continue
+            found.append(record)
+        return found
 
 
 def _prime(number: int, step: int) -> int:

@@ -10,7 +10,7 @@ from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.header import BatchHeader, read_header
 from kwire.protocol.records.record import Record
 from kwire.protocol.records.skim import Skimmed
-from kwire.storage.cleaning.offset_map import BYTES_PER_PLACE, NO_OFFSET, OffsetMap
+from kwire.storage.cleaning.offset_map import BYTES_PER_PLACE, OffsetMap
 
 SECRET = b"secret"
 BIG = 1 << 20
@@ -37,6 +37,15 @@ def put(offsets: OffsetMap, base_offset: int, keys: list[bytes | None], nulls: f
     return done
 
 
+def stays(offsets: OffsetMap, key: bytes | None, offset: int, **options: bool) -> bool:
+    return bool(offsets.latest(batch(offset, [key]), skimmed([key]), **options))
+
+
+def latest(offsets: OffsetMap, key: bytes) -> int | None:
+    """The key's latest offset by what the map lets stay; None where it knows none."""
+    return next((at for at in range(offsets.latest_offset + 1) if stays(offsets, key, at)), None) or None
+
+
 @given(st.lists(st.lists(KEYS, min_size=1, max_size=12), max_size=8), st.sampled_from([0.5, 0.9, 1.0]))
 def test_it_knows_the_latest_offset_of_each_key(batches: list[list[bytes | None]], load_factor: float) -> None:
     keys = [key for part in batches for key in part]
@@ -48,15 +57,16 @@ def test_it_knows_the_latest_offset_of_each_key(batches: list[list[bytes | None]
         at += len(part)
     expected = {key: number for number, key in enumerate(keys, 100) if key is not None}
     assert len(offsets) == len(expected)
-    assert {key: offsets.get(key) for key in expected} == expected
-    assert offsets.get(b"a key that is longer than twenty bytes") == NO_OFFSET
+    assert {key: latest(offsets, key) for key in expected} == expected
+    assert stays(offsets, b"a key that is longer than twenty bytes", 0)
+    assert not stays(offsets, None, 0)
+    assert stays(offsets, None, 100 + len(keys))
     for header in headers:
         assert offsets.has_marks(header)
         superseded, tombstones = offsets.marks.of(header.base_offset, header.last_offset)
         for offset in range(header.base_offset, header.next_offset):
             key = keys[offset - 100]
-            stays = key is not None and expected[key] == offset
-            assert superseded & 1 == (not stays)
+            assert superseded & 1 == (key is None or expected[key] != offset)
             superseded >>= 1
         assert not superseded
         assert not tombstones
@@ -70,10 +80,18 @@ def test_tombstones_are_marked() -> None:
     assert offsets.marks.of(8, 10) == (0b000, 0b011)
 
 
+def test_tombstones_may_go_where_the_map_knows_all_keys() -> None:
+    offsets = OffsetMap(BIG, 100, 0.9, SECRET)
+    put(offsets, 0, [b"a", b"b"], frozenset({1}))
+    for offset, left in ((0, [b"a"]), (2, [b"a", b"b"])):
+        found = offsets.latest(batch(offset, [b"a", b"b"]), skimmed([b"a", b"b"], frozenset({1})), tombstones_go=True)
+        assert [key for _, _, _, _, key, _ in found] == left
+
+
 def test_what_is_before_the_start_is_not_put() -> None:
     offsets = OffsetMap(BIG, 100, 0.9, SECRET, 2)
     put(offsets, 0, [b"a", b"b", b"c"])
-    assert [offsets.get(key) for key in (b"a", b"b", b"c")] == [NO_OFFSET, NO_OFFSET, 2]
+    assert [latest(offsets, key) for key in (b"a", b"b", b"c")] == [None, None, 2]
     assert not offsets.has_marks(batch(0, [b"a", b"b", b"c"]))
 
 
@@ -109,11 +127,22 @@ def test_it_takes_no_more_memory_than_it_may(places: int, load_factor: float) ->
         count += 1
     assert offsets.full
     assert 1 <= count <= max(places * min(load_factor, 1), 2)
-    assert [offsets.get(b"%d" % number) for number in range(count)] == list(range(count))
-    assert offsets.get(b"none of them") == NO_OFFSET
+    for number in range(count):
+        assert stays(offsets, b"%d" % number, number)
+        assert not number or not stays(offsets, b"%d" % number, number - 1)
+    assert stays(offsets, b"none of them", 0)
     marks = offsets.marks
     taken = offsets._table.nbytes + len(marks.superseded) + len(marks.tombstones)
     assert taken <= (places if places > 3 else 4) * BYTES_PER_PLACE
+
+
+def test_offsets_that_are_too_far_away_are_left_to_the_next_cleaning() -> None:
+    offsets = OffsetMap(BIG, 1 << 50, 0.9, SECRET, 5)
+    far = 5 + (1 << 40) - (1 << 32)
+    assert put(offsets, far - 1, [b"a"])
+    assert stays(offsets, b"a", far - 1)
+    assert not stays(offsets, b"a", far - 2)
+    assert not put(offsets, far, [b"b"])
 
 
 def test_a_full_map_still_learns_of_keys_it_knows() -> None:
@@ -121,5 +150,5 @@ def test_a_full_map_still_learns_of_keys_it_knows() -> None:
     put(offsets, 0, [b"a", b"b"])
     assert offsets.full
     assert put(offsets, 2, [b"a"])
-    assert (offsets.get(b"a"), offsets.get(b"b")) == (2, 1)
+    assert (latest(offsets, b"a"), latest(offsets, b"b")) == (2, 1)
     assert not put(offsets, 3, [b"c"])

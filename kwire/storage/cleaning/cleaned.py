@@ -18,7 +18,6 @@ from kwire.storage.segment_indexes import SegmentIndexes
 from kwire.storage.time_index import TimestampOffset
 from kwire.storage.transaction_index import AbortedTransaction
 
-
 _SYNC_BYTES = 32 * 1024 * 1024
 """To write before they are brought onto the disk: all of a gigabyte at once would hold up whoever else writes."""
 

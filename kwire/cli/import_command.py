@@ -27,7 +27,7 @@ from kwire.cli.running import CommandError
 )
 @click.option("--link", is_flag=True, help="Share sealed segments with the source by hard links, copy the rest.")
 @click.option("--move", is_flag=True, help="Move the data: the source is left without them.")
-@click.option("--skip-incomplete", is_flag=True, help="Leave out topics that have partitions on other brokers alone.")
+@click.option("--skip-incomplete", is_flag=True, help="Leave out topics that are not wholly here.")
 @click.option("--dry-run", is_flag=True, help="Only say what would come over.")
 @format_option("Of the report.")
 def import_command(

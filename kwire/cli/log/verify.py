@@ -28,8 +28,8 @@ def verify(paths: tuple[str, ...], deep: bool, as_json: bool) -> None:
     transactions, producers' snapshots, leader epochs, checkpoints and the
     metadata beside it, those of Apache Kafka as well. A fault is a line with file and byte,
     and makes the exit code 1; so is a note, which does not. Nothing is
-    changed and nothing locked: what a running broker writes meanwhile is
-    not looked at.
+    changed and nothing locked. While a broker is at work, only its batches
+    can be looked at: the rest may change in between.
     """
     from kwire.cli.progress import clear_bar, progress
     from kwire.cluster.stores.inspection import inspect_journal
@@ -50,13 +50,13 @@ def verify(paths: tuple[str, ...], deep: bool, as_json: bool) -> None:
     if not found.folders:
         raise CommandError(f"{', '.join(paths)}: no partitions there")
     for folder in found.in_use:
-        findings.note(folder, None, "a broker is at work here: what it writes meanwhile is not looked at")
+        findings.note(folder, None, "a broker is at work here: of all files only the batches are looked at")
     for folder in found.unclean:
         findings.note(folder, None, "not stopped cleanly: what the next start builds anew is not looked at")
     began = time.perf_counter()
-    inspect_journal(files, found.log_dirs, [folder for folder, _ in found.folders], findings)
+    compacted = inspect_journal(files, found.log_dirs, [folder for folder, _ in found.folders], findings)
     with progress(found.bytes, "verifying") as findings.advance:
-        inspect(files, found, findings, deep=deep)
+        inspect(files, found, findings, deep=deep, compacted=compacted)
     _summarize(findings.tally, time.perf_counter() - began, as_json)
     if findings.tally.faults:
         raise CommandError(f"{findings.tally.faults} fault{'s' * (findings.tally.faults > 1)} found")

@@ -6,8 +6,13 @@ from typing import NamedTuple
 
 from kwire.cluster.adoption.source import SourceDir
 from kwire.ports.files import FileSystem
+from kwire.ports.input import open_input
+from kwire.protocol.records.header import MAGIC
 from kwire.storage import layout
 from kwire.storage.checkpoints import TopicPartition
+
+_UP_TO_MAGIC = 17
+"""Bytes, in every format."""
 
 
 class CarriedFile(NamedTuple):
@@ -35,6 +40,20 @@ def carried_files(files: FileSystem, source: SourceDir, key: TopicPartition) -> 
         sealed = sealed and parsed is not None and parsed[0] < _last(names)
         found.append(CarriedFile(name, files.file_size(f"{folder}/{name}"), sealed))
     return found
+
+
+def old_format(files: FileSystem, source: SourceDir, key: TopicPartition) -> int | None:
+    """The message format of a segment that begins with records from before Kafka 0.11 (0 or 1), which kwire does not
+    read and Apache Kafka 4 does; None where none does.
+    """
+    folder = source.folder(key)
+    for name in files.list(folder):
+        if name.endswith(layout.LOG):
+            with open_input(f"{folder}/{name}") as file:
+                head = file.read(_UP_TO_MAGIC)
+            if len(head) == _UP_TO_MAGIC and any(head) and head[-1] < MAGIC:
+                return head[-1]
+    return None
 
 
 def _recovered_from(names: list[str], source: SourceDir, key: TopicPartition) -> int:

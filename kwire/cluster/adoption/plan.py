@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kwire.cluster.adoption import AdoptionError
-from kwire.cluster.adoption.folder import carried_files
+from kwire.cluster.adoption.folder import carried_files, old_format
 from kwire.cluster.adoption.metadata import translate
 from kwire.cluster.adoption.source import SourceDir
 from kwire.cluster.adoption.state import KraftPartition, KraftState, KraftTopic
@@ -99,12 +99,12 @@ def make_plan(
     skip_incomplete: bool,
 ) -> Plan:
     """Raises AdoptionError where a topic is not wholly here, unless `skip_incomplete` leaves such out; OSError."""
-    chooser = _Chooser(sources, state, before)
+    chooser = _Chooser(files, sources, state, before)
     incomplete = chooser.choose()
     if incomplete and not skip_incomplete:
         more = f" and {len(incomplete) - _SHOWN} more" if len(incomplete) > _SHOWN else ""
         raise AdoptionError(
-            f"{len(incomplete)} topics are not wholly here: {'; '.join(incomplete[:_SHOWN])}{more} "
+            f"{len(incomplete)} topics are not here, or not wholly: {'; '.join(incomplete[:_SHOWN])}{more} "
             "(--skip-incomplete leaves them out)"
         )
     translated = translate(state, chooser.topics, sources[0].cluster_id, sources[0].node_id)
@@ -132,11 +132,12 @@ def make_plan(
 class _Chooser:
     """Goes through the topics for those whose partitions are all here."""
 
-    def __init__(self, sources: Sequence[SourceDir], state: KraftState, before: Before) -> None:
+    def __init__(self, files: FileSystem, sources: Sequence[SourceDir], state: KraftState, before: Before) -> None:
         self.topics: list[KraftTopic] = []
         self.found: dict[TopicPartition, SourceDir] = {}
         self.empty: list[str] = []
         self.behind: list[str] = []
+        self._files = files
         self._sources = sources
         self._state = state
         self._moved = before.moved
@@ -171,7 +172,12 @@ class _Chooser:
         if numbers != list(range(len(numbers))) or not numbers:
             return "its partitions are not numbered as they should be"
         for number, partition in sorted(topic.partitions.items()):
-            if self._source_of(topic, number) is not None or (topic.name, number) in self._moved:
+            source = self._source_of(topic, number)
+            if source is not None:
+                version = old_format(self._files, source, (topic.name, number))
+                if version is not None:
+                    return f"partition {number} has records of message format v{version}, which kwire does not read"
+            if source is not None or (topic.name, number) in self._moved:
                 continue
             if self._node_id not in partition.replicas:
                 return f"partition {number} is on brokers {', '.join(map(str, partition.replicas))}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kwire.cluster.stores.journal import JOURNAL, StoreError, replay
 from kwire.metadata.image import MetadataImage
@@ -13,8 +13,14 @@ from kwire.storage.checkpoints import CorruptCheckpoint
 from kwire.storage.inspection.fault import Findings
 
 
-def inspect_journal(files: FileSystem, log_dirs: Iterable[str], folders: Iterable[str], findings: Findings) -> None:
-    """Of the log dir that has one; `folders` are those of live partitions. Raises OSError."""
+def inspect_journal(
+    files: FileSystem, log_dirs: Iterable[str], folders: Collection[str], findings: Findings
+) -> set[str]:
+    """Of the log dir that has one; `folders` are those of live partitions. Returns the topics that are compacted.
+
+    Raises OSError.
+    """
+    compacted: set[str] = set()
     for log_dir in log_dirs:
         path = f"{log_dir}/{JOURNAL}"
         if files.exists(path):
@@ -22,6 +28,10 @@ def inspect_journal(files: FileSystem, log_dirs: Iterable[str], folders: Iterabl
             if image is not None:
                 for folder in folders:
                     _compare(files, folder, image, findings)
+                compacted.update(
+                    name for name in image.topics if "compact" in image.config("topic", name).get("cleanup.policy", "")
+                )
+    return compacted
 
 
 def _read(files: FileSystem, path: str, findings: Findings) -> MetadataImage | None:

@@ -9,6 +9,6 @@
     fault           what is found
     sizes, remote_sizes     how much the partitions take, on the disk and in an object store
 
-It takes no locks, so a broker may be at work: then what it writes meanwhile is not looked at. What recovery would
-build anew after an unclean stop is not held against anybody either.
+It takes no locks, so a broker may be at work: then only batches are looked at. What recovery would build anew after an
+unclean stop is not held against anybody either.
 """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
 
 from kwire.ports.files import FileSystem
 from kwire.ports.real_files import in_use
@@ -50,13 +50,21 @@ def find(files: FileSystem, paths: list[str], findings: Findings) -> Inspected:
                 text = f"it speaks of {topic}-{partition}, which is not there"
                 findings.note(f"{path}/{name}", None, text)
     for folder, _ in found.folders:
-        found.bytes += sum(files.file_size(f"{folder}/{name}") for name in files.list(folder) if _is_log(name))
+        try:
+            found.bytes += sum(files.file_size(f"{folder}/{name}") for name in files.list(folder) if _is_log(name))
+        except FileNotFoundError:  # a broker is at work: it is for a bar only
+            continue
     return found
 
 
-def inspect(files: FileSystem, found: Inspected, findings: Findings, *, deep: bool) -> None:
-    """Looks through all that was found. `deep`: every record too."""
+def inspect(
+    files: FileSystem, found: Inspected, findings: Findings, *, deep: bool, compacted: Collection[str] = ()
+) -> None:
+    """Looks through all that was found. `deep`: every record too. `compacted`: topics whose configs say so."""
     for folder, expected in found.folders:
+        parsed = layout.parse_partition_dir(folder.rpartition("/")[2])
+        if parsed is not None and parsed.topic in compacted:
+            expected = replace(expected, compacted=True)
         try:
             PartitionInspection(files, folder, expected, findings, deep=deep).run()
         except FileNotFoundError as error:
@@ -68,9 +76,10 @@ def inspect(files: FileSystem, found: Inspected, findings: Findings, *, deep: bo
 class _State:
     """How a log dir was left, and what its checkpoints say."""
 
-    def __init__(self, offsets: dict[str, dict[TopicPartition, int]], *, trusted: bool) -> None:
+    def __init__(self, offsets: dict[str, dict[TopicPartition, int]], *, clean: bool, busy: bool) -> None:
         self.offsets = offsets
-        self._trusted = trusted
+        self._clean = clean
+        self._busy = busy
 
     @classmethod
     def read(cls, files: FileSystem, path: str, found: Inspected, findings: Findings) -> _State:
@@ -82,7 +91,7 @@ class _State:
                 except CorruptCheckpoint as error:
                     findings.fault(f"{path}/{name}", None, str(error))
         if not files.exists(f"{path}/{layout.META_PROPERTIES}"):
-            return cls(offsets, trusted=True)
+            return cls(offsets, clean=True, busy=False)
         try:
             checkpoints.decode_meta_properties(files.read(f"{path}/{layout.META_PROPERTIES}"))
         except CorruptCheckpoint as error:
@@ -93,16 +102,17 @@ class _State:
             found.in_use.append(path)
         if not busy and not clean and path not in found.unclean:
             found.unclean.append(path)
-        return cls(offsets, trusted=clean and not busy)
+        return cls(offsets, clean=clean, busy=busy)
 
     def expected(self, key: TopicPartition) -> Expected:
         recovery_point, log_start, high_watermark, cleaned = (
             self.offsets.get(name, {}).get(key) for name in layout.OFFSET_CHECKPOINTS
         )
-        trusted_to = None if self._trusted else recovery_point or 0
-        if key == ("__cluster_metadata", 0):  # a controller goes through its log at every start
+        trusted_to = None if self._clean else recovery_point or 0
+        if self._busy or key == ("__cluster_metadata", 0):  # a controller goes through its log at every start
             trusted_to = 0
-        return Expected(trusted_to, recovery_point, log_start, high_watermark, cleaned)
+        compacted = cleaned is not None or key[0] in _COMPACTED
+        return Expected(trusted_to, recovery_point, log_start, high_watermark, compacted, self._busy)
 
 
 def _partitions(path: str, names: list[str], findings: Findings) -> Iterator[tuple[TopicPartition, str]]:
@@ -121,6 +131,7 @@ def _is_log(name: str) -> bool:
     return parsed is not None and parsed[1] == layout.LOG
 
 
+_COMPACTED = {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 _SET_ASIDE = {
     layout.DELETE_DIR: "a deleted partition: the next start removes it",
     layout.STRAY_DIR: "set aside, since the cluster knew this partition no more",

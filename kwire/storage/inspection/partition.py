@@ -28,8 +28,10 @@ class Expected:
     recovery_point: int | None = None
     log_start: int | None = None
     high_watermark: int | None = None
-    cleaned: int | None = None
-    """Up to here the log was compacted, which leaves gaps."""
+    compacted: bool = False
+    """The topic is, or was: that leaves gaps, and takes records of producers and transactions away."""
+    busy: bool = False
+    """A broker is at work: it may write, compact and remove meanwhile, so that only batches can be looked at."""
 
 
 class PartitionInspection:
@@ -47,7 +49,7 @@ class PartitionInspection:
         self._first_offset = 0
         self._next_offset = 0
         self._producers = ProducersCheck()
-        self._snapshots = _offsets(self._names, layout.SNAPSHOT)
+        self._snapshots = [] if expected.busy else _offsets(self._names, layout.SNAPSHOT)
         self._all_seen = True
         """Whether every batch so far was read: where one was not, nobody knows what its producer did."""
         self._epochs: list[tuple[int, int]] = []
@@ -62,7 +64,13 @@ class PartitionInspection:
         if self._bases:
             self._first_offset = self._next_offset = self._bases[0]
         for number, base_offset in enumerate(self._bases):
-            self._segment(base_offset, sealed=number + 1 < len(self._bases))
+            try:
+                self._segment(base_offset, sealed=number + 1 < len(self._bases))
+            except FileNotFoundError as error:
+                if not self._expected.busy:
+                    raise
+                self._findings.note(error.filename or self._folder, None, "it went away meanwhile")
+                self._all_seen = False
         self._check_snapshots_to(self._next_offset + 1)
         for offset in self._snapshots if self._expected.trusted_to is None else ():
             path = self._path(offset, layout.SNAPSHOT)
@@ -172,7 +180,7 @@ class PartitionInspection:
         if self._snapshots and self._snapshots[0] <= header.base_offset:
             self._check_snapshots_to(header.base_offset + 1)
         if text is None and header.producer_id >= 0 and self._all_seen:
-            text = self._producers.batch(header, batch, listed, max(self._first_offset, self._expected.cleaned or 0))
+            text = self._producers.batch(header, batch, listed, self._known_from)
         if text is None and self._deep:
             text = records_fault(header, batch)
         if text is not None:
@@ -185,11 +193,13 @@ class PartitionInspection:
 
     def _gap(self, header: BatchHeader) -> str | None:
         """Offsets that no record has: compaction leaves them, nothing else does."""
-        compacted_to = max(self._expected.cleaned or 0, self._expected.log_start or 0)
+        if self._expected.busy or self._expected.compacted:
+            return None
+        log_start = self._expected.log_start or 0
         if header.base_offset > self._next_offset and self._next_offset > self._first_offset:
-            if header.base_offset > compacted_to:
+            if header.base_offset > log_start:
                 return f"offsets {self._next_offset} to {header.base_offset - 1} are missing before it"
-        elif header.count <= header.last_offset_delta and header.last_offset >= compacted_to:
+        elif header.count <= header.last_offset_delta and header.last_offset >= log_start:
             return f"{header.count} records on {header.last_offset_delta + 1} offsets, and the log was not compacted"
         return None
 
@@ -210,6 +220,11 @@ class PartitionInspection:
             )
 
     # The small files
+
+    @property
+    def _known_from(self) -> int:
+        """From here on no record is gone; above all where the topic is compacted."""
+        return 1 << 63 if self._expected.compacted else self._first_offset
 
     def _trusts(self, base_offset: int, *, sealed: bool) -> bool:
         """Whether the small files of a segment have to be right."""
@@ -251,18 +266,19 @@ class PartitionInspection:
 
     def _check_snapshots_to(self, end_offset: int) -> None:
         """Those as of offsets below `end_offset`, at which the log has arrived."""
-        known_from = max(self._first_offset, self._expected.cleaned or 0)
         while self._snapshots and self._snapshots[0] < end_offset:
             path = self._path(self._snapshots.pop(0), layout.SNAPSHOT)
             try:
                 entries = decode_snapshot(self._files.read(path))
-                text = self._producers.snapshot_fault(entries, known_from) if self._all_seen else None
+                text = self._producers.snapshot_fault(entries, self._known_from) if self._all_seen else None
             except CorruptSnapshotError as error:
                 text = str(error)
             if text is not None:
                 self._findings.fault(path, None, text)
 
     def _check_end(self) -> None:
+        if self._expected.busy and not self._all_seen:
+            return
         expected, folder = self._expected, self._folder
         for what, offset in (
             (layout.RECOVERY_POINTS, expected.recovery_point),

@@ -85,10 +85,22 @@ def test_a_partition_to_which_nothing_was_written(dirs: ApacheDirs) -> None:
 )
 def test_a_topic_that_is_not_wholly_here(dirs: ApacheDirs, fields: dict[str, object], why: str) -> None:
     dirs.log(*topic("orders", 1, 2), *topic("prices", 2), *topic("elsewhere", 3, **fields))
-    assert refusal(dirs) == f"1 topics are not wholly here: elsewhere ({why}) (--skip-incomplete leaves them out)"
+    assert (
+        refusal(dirs) == f"1 topics are not here, or not wholly: elsewhere ({why}) (--skip-incomplete leaves them out)"
+    )
     plan = planned(dirs, skip_incomplete=True)
     assert list(plan.image.topics) == ["orders", "prices"]
     assert plan.left_out == [f"topic elsewhere ({why})"]
+
+
+def test_records_of_an_old_message_format(dirs: ApacheDirs) -> None:
+    log = dirs.paths[0] / "prices-0" / layout.segment_name(0, layout.LOG)
+    data = log.read_bytes()
+    log.write_bytes(data[:16] + b"\1" + data[17:])
+    assert "prices (partition 0 has records of message format v1, which kwire does not read)" in refusal(dirs)
+    assert list(planned(dirs, skip_incomplete=True).image.topics) == ["orders"]
+    log.write_bytes(bytes(100))  # preallocated
+    assert list(planned(dirs).image.topics) == ["orders", "prices"]
 
 
 def test_other_brokers_are_named(dirs: ApacheDirs) -> None:

@@ -46,6 +46,14 @@ def test_dirs_without_a_journal(tmp_path: Path) -> None:
     assert found(tmp_path, "t-0") == []
 
 
+def test_topics_that_are_compacted(tmp_path: Path) -> None:
+    configs = {("topic", name): {"cleanup.policy": name} for name in ("compact", "compact,delete", "delete")}
+    topics = {name: TopicImage(name, name.encode().ljust(16), ()) for _, name in configs}
+    (tmp_path / JOURNAL).write_bytes(image_line(MetadataImage(topics=topics, configs=configs)))
+    findings = Findings(lambda fault: None)
+    assert inspect_journal(PosixFileSystem(), [str(tmp_path)], [], findings) == {"compact", "compact,delete"}
+
+
 def test_a_damaged_journal(log_dir: Path) -> None:
     (log_dir / JOURNAL).write_bytes(b"0" + LINE[1:])
     assert found(log_dir, "t-0") == [f"{JOURNAL}: is damaged at byte 0: put a backup in its place"]

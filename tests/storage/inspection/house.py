@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from kwire.ports.real_files import PosixFileSystem
@@ -41,10 +42,10 @@ async def build(folder: Path, *, clean: bool = True) -> Path:
     return folder
 
 
-def looked_through(*paths: Path, deep: bool = False) -> tuple[list[Fault], Tally]:
+def looked_through(*paths: Path, deep: bool = False, compacted: Sequence[str] = ()) -> tuple[list[Fault], Tally]:
     """What is found in log dirs or partitions' folders."""
     told: list[Fault] = []
     files = PosixFileSystem()
     findings = Findings(told.append)
-    inspect(files, find(files, [str(path) for path in paths], findings), findings, deep=deep)
+    inspect(files, find(files, [str(path) for path in paths], findings), findings, deep=deep, compacted=compacted)
     return told, findings.tally

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -118,7 +118,9 @@ def test_a_missing_segment_is_a_gap(log_dir: Path) -> None:
 def test_compaction_leaves_gaps(log_dir: Path) -> None:
     for path in (log_dir / "t-0").glob(logs(log_dir / "t-0")[1].stem + ".*"):
         path.unlink()
-    (log_dir / layout.CLEANER_OFFSETS).write_bytes(checkpoints.encode_offsets({("t", 0): 30}))
+    assert texts(log_dir)
+    assert looked_through(log_dir, compacted=["t"])[0] == []
+    (log_dir / layout.CLEANER_OFFSETS).write_bytes(checkpoints.encode_offsets({("t", 0): 0}))
     assert texts(log_dir) == []
 
 
@@ -220,21 +222,42 @@ def test_what_a_batch_must_not_be(tmp_path: Path, data: bytes, deep: bool, said:
         assert texts(folder) == [], "only a look at the records tells"
 
 
-def test_a_broker_at_work_is_noticed(log_dir: Path) -> None:
-    lock = log_dir / layout.LOCK
-    assert not in_use(str(lock))
-    program = f"from kwire.ports.real_files import *; lock = PosixFileSystem().lock({str(lock)!r}); print(); input()"
-    holder = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+@contextmanager
+def at_work(log_dir: Path) -> Iterator[None]:
+    """Another process holds the dir's lock, as a broker does."""
+    lock = str(log_dir / layout.LOCK)
+    program = f"from kwire.ports.real_files import *; lock = PosixFileSystem().lock({lock!r}); print(); input()"
+    holder = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert holder.stdout is not None
     holder.stdout.readline()
     try:
-        assert in_use(str(lock))
-        (log_dir / layout.CLEAN_SHUTDOWN).unlink()
-        shutil.copy(logs(log_dir / "t-0")[0], log_dir / "t-0" / "00000000000000000030.log.swap")
-        said = texts(log_dir)
-        assert len(said) == 1
-        assert "note" in said[0]
+        yield
     finally:
-        holder.communicate(b"\n")
-    assert not in_use(str(lock))
+        holder.communicate("\n")
+
+
+def test_a_lock_is_seen(log_dir: Path) -> None:
+    lock = str(log_dir / layout.LOCK)
+    assert not in_use(lock)
+    with at_work(log_dir):
+        assert in_use(lock)
+    assert not in_use(lock)
     assert not in_use(str(log_dir / "none"))
+
+
+def test_while_a_broker_is_at_work_only_batches_are_looked_at(log_dir: Path) -> None:
+    """Whatever else is not as it should be may be so because it has just been changed."""
+    first, second, last = logs(log_dir / "t-0")
+    first.with_suffix(".index").unlink()
+    second.unlink()
+    for snapshot in (log_dir / "t-0").glob("*.snapshot"):
+        snapshot.write_bytes(b"half of it")
+    last.write_bytes(last.read_bytes()[:-3])
+    with at_work(log_dir):
+        said = texts(log_dir)
+        assert all(": note: " in text for text in said)
+        assert "being written" in said[-1]
+        data = bytearray(first.read_bytes())
+        data[100] ^= 1
+        first.write_bytes(data)
+        assert any("has a wrong checksum" in text for text in texts(log_dir))

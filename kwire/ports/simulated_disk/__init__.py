@@ -13,7 +13,7 @@ Everything that is left to chance comes from a seed. Two kinds of file system de
 """
 
 from kwire.ports.simulated_disk.disk import SimulatedDisk
-from kwire.ports.simulated_disk.faults import Call, Effect, Killed, chance, kill_at, once
+from kwire.ports.simulated_disk.faults import Call, Effect, Killed, chance, fail_at, kill_at, once
 from kwire.ports.simulated_disk.order import Order
 
-__all__ = ["Call", "Effect", "Killed", "Order", "SimulatedDisk", "chance", "kill_at", "once"]
+__all__ = ["Call", "Effect", "Killed", "Order", "SimulatedDisk", "chance", "fail_at", "kill_at", "once"]

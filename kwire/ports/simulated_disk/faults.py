@@ -51,6 +51,12 @@ def kill_at(number: int, share: float = 0.0) -> Fault:
     )
 
 
+def fail_at(number: int, error: int, share: float = 0.0) -> Fault:
+    """The change `number` fails with this errno; where it is a write, after a share of it was done."""
+    effect = Effect(error, share=share)
+    return lambda call: effect if call.number == number and call.operation in CHANGES else None
+
+
 def once(operation: str, effect: Effect, *, ending: str = "") -> Fault:
     """The first call of this operation, of a path that ends so, has this effect; all others pass."""
     met = False

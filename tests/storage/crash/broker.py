@@ -10,7 +10,8 @@ from kwire.config.broker import BrokerConfig
 from kwire.config.topic import LogConfig
 from kwire.ports.executor import InlineExecutor
 from kwire.ports.randomness import SeededRandomness
-from kwire.ports.simulated_disk import Killed, Order, SimulatedDisk, kill_at
+from kwire.ports.simulated_disk import Call, Effect, Killed, Order, SimulatedDisk, fail_at, kill_at
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage.cleaning.log_cleaner import LogCleaner
 from kwire.storage.log import Log
 from kwire.storage.manager import LogManager
@@ -53,6 +54,33 @@ class Broker:
         finally:
             self.disk.fault = None
         return True
+
+    def fails(
+        self, work: Callable[[], Awaitable[object]], *, call: int, error: int, share: float
+    ) -> tuple[bool, str | None]:
+        """Does something whose so-manieth change of the disk fails.
+
+        Whether that took the log dir offline, and which operation it was that failed.
+        """
+        failed: str | None = None
+        failing = fail_at(self.disk.calls + call, error, share)
+
+        def fault(asked: Call) -> Effect | None:
+            nonlocal failed
+            effect = failing(asked)
+            if effect is not None:
+                failed = asked.operation
+            return effect
+
+        self.disk.fault = fault
+        try:
+            trio.run(work)
+        except KafkaError as refusal:
+            if refusal.code is not ErrorCode.KAFKA_STORAGE_ERROR:
+                raise
+        finally:
+            self.disk.fault = None
+        return not self.manager.online_dirs, failed
 
     def start(self, *, power_cut: bool = False, kills: tuple[tuple[int, bool], ...] = ()) -> None:
         """Another life. Each of `kills` ends one start at a change, and says whether the power goes with it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -159,6 +161,34 @@ class CrashMachine(RuleBasedStateMachine):
             base_sequence=batch.sequence,
             transactional=batch.transactional,
         )
+
+    @rule(
+        topic=TOPICS,
+        sizes=SIZES,
+        call=st.integers(0, 8),
+        error=st.sampled_from([errno.EIO, errno.ENOSPC]),
+        share=SHARES,
+        end=ENDS,
+    )
+    def append_on_a_failing_disk(self, topic, sizes, call, error, share, end):
+        """What is refused may be there after the restart, or not; what failed to reach the disk is not made good."""
+        history, log = self.histories[topic], self.broker.log(topic)
+        records, built = self.records(history.end, sizes)
+        batch = Batch(history.end, history.end + len(records) - 1, self.epoch, records)
+        history.pending = batch
+
+        async def append():
+            await log.append_as_leader(build_batch(built), self.epoch)
+            history.appended(batch)
+            if self.flush_messages == 1:
+                history.flushed()
+            await log.flush()
+            history.flushed()
+
+        offline, failed = self.broker.fails(append, call=call, error=error, share=share)
+        if offline:
+            # After a failed sync the page cache holds what the disk has not, and no later sync makes that good.
+            self.crash((end[0] or failed == "sync", *end[1:]))
 
     @rule(topic=TOPICS, sizes=SIZES, producer=PRODUCERS, kill=KILLS, share=SHARES, end=ENDS)
     def append_with_sequence(self, topic, sizes, producer, kill, share, end):

@@ -10,7 +10,6 @@ All of this runs in a worker thread, for a log that nobody else has yet. It rais
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,26 +17,20 @@ from functools import lru_cache
 from kwire.config.topic import LogConfig
 from kwire.ports.files import FileSystem
 from kwire.protocol import uuids
-from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.errors import CorruptBatchError
-from kwire.protocol.records.header import NO_LEADER_EPOCH, BatchHeader
 from kwire.storage import checkpoints, layout
-from kwire.storage.batch_walk import verified
 from kwire.storage.checkpoints import CorruptCheckpoint, TopicPartition
-from kwire.storage.damage import misplaced, next_batch, readable
+from kwire.storage.damage import readable
 from kwire.storage.leader_epochs import LeaderEpochCache
-from kwire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
 from kwire.storage.open_files import OpenFiles
 from kwire.storage.producer_replay import replay
 from kwire.storage.producer_state import ProducerStateManager
 from kwire.storage.segment import Segment
-from kwire.storage.segment_indexes import SegmentIndexes
+from kwire.storage.segment_recovery import SegmentRecovery, take_epoch
 from kwire.storage.segments import Segments
 from kwire.storage.services import DEFAULT_PRODUCER_EXPIRATION_MS
 from kwire.storage.sparse_index import CorruptIndex
 from kwire.storage.swaps import finish_swaps
-from kwire.storage.transaction_index import AbortedTransaction
-from kwire.storage.validated import Origin
 
 logger = logging.getLogger(__name__)
 
@@ -179,12 +172,7 @@ class _Loader:
         for segment in self._segments:
             if segment.size and segment.base_offset < end:
                 for _, header in readable(segment.file, 0, segment.size, segment.base_offset):
-                    self._take_epoch(header)
-
-    def _take_epoch(self, header: BatchHeader) -> None:
-        latest = self._epochs.latest_epoch
-        if header.leader_epoch > (NO_LEADER_EPOCH if latest is None else latest):
-            self._epochs.assign(header.leader_epoch, header.base_offset)
+                    take_epoch(self._epochs, header)
 
     def _load_topic_id(self) -> bytes | None:
         if layout.PARTITION_METADATA in self._names:
@@ -283,6 +271,9 @@ class _Loader:
         replay(self._producers, earlier, min(task.log_start_offset, start), start, task.now_ms)
         self._epochs.truncate_from_end(start)  # the file may be older than the last truncation
         next_offset = start
+        scan = SegmentRecovery(
+            self._files, self._producers, self._epochs, task.flushed, task.config.index_interval_bytes
+        )
         for number, segment in enumerate(segments):
             self._producers.end_offset = max(self._producers.end_offset, segment.base_offset)
             self._producers.take_snapshot()
@@ -291,7 +282,7 @@ class _Loader:
                 break
             size = segment.size
             follower = segments[number + 1].base_offset if number + 1 < len(segments) else None
-            next_offset = self._recover(segment, follower)
+            next_offset = scan.recover(segment, follower)
             if segment.size < size:
                 self._cut(segments[number + 1 :], next_offset)
                 break
@@ -313,76 +304,6 @@ class _Loader:
             return False
         logger.error("%s lacks the offsets from %d to %d (exclusive)", task.dir, next_offset, segment.base_offset)
         return True
-
-    def _recover(self, segment: Segment, follower: int | None) -> int:
-        """Goes through one segment and cuts it at the first batch that is not whole, unless it was once.
-
-        Returns its next offset. `follower`: where the next segment begins, if there is one.
-        """
-        interval = self._task.config.index_interval_bytes
-        indexes = SegmentIndexes.empty(segment.base_offset)
-        boundaries = self._known_positions(segment)
-        segment.drop_transactions(segment.base_offset)
-        position: int | None = 0
-        valid = 0
-        next_offset = segment.base_offset
-        while position is not None:
-            for at, header, batch in verified(segment.file, position, segment.size):
-                if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
-                    break
-                if header.base_offset != next_offset and misplaced(segment.file, at, header, segment.size, next_offset):
-                    break
-                indexes.add_header(at, header, interval)
-                self._take_epoch(header)
-                if header.producer_id >= 0:
-                    self._take_up(segment, header, batch)
-                valid = at + header.size
-                next_offset = header.next_offset
-                self._producers.end_offset = next_offset
-            position = None
-            if valid < segment.size and next_offset < self._task.flushed:
-                # What was not flushed may be torn, and what comes behind it out of order. What was flushed and is no
-                # batch any more was damaged since, and nothing speaks against what lies behind it.
-                position = next_batch(segment.file, valid, segment.size, next_offset, boundaries)
-                if position is None and follower is not None and follower <= self._task.flushed:
-                    valid, next_offset = segment.size, follower
-        if valid < segment.size:
-            logger.warning(
-                "cutting %s from %d to %d bytes: no whole batch follows",
-                segment.path(layout.LOG),
-                segment.size,
-                valid,
-            )
-            segment.file.truncate(valid)
-            segment.size = valid
-        indexes.end()
-        indexes.rewrite()
-        segment.install(indexes, None)
-        return next_offset
-
-    def _known_positions(self, segment: Segment) -> Collection[int]:
-        """Where batches begin, if the index that was left can be read."""
-        try:
-            data = self._files.read(segment.path(layout.OFFSET_INDEX))
-            return OffsetIndex.decode(segment.base_offset, data).positions
-        except (FileNotFoundError, CorruptIndex):
-            return ()
-
-    def _take_up(self, segment: Segment, header: BatchHeader, batch: memoryview) -> None:
-        update = self._producers.begin(Origin.REPLICATION)
-        try:
-            update.append_batch(header, batch)
-        except KafkaError as error:
-            logger.warning("%s at offset %d: %s", segment.path(layout.LOG), header.base_offset, error)
-            return
-        self._producers.apply(update)
-        for completed in update.completed:
-            if completed.aborted:
-                stable = self._producers.last_stable_offset(completed)
-                segment.add_transaction(
-                    AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, stable)
-                )
-            self._producers.complete(completed)
 
     def _cut(self, segments: list[Segment], end_offset: int) -> None:
         """Removes what lies behind the place where the log was cut."""

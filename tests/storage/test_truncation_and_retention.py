@@ -1,9 +1,12 @@
+from contextlib import suppress
+
 import pytest
 
+from kwire.ports.simulated_disk import Killed, SimulatedDisk, kill_at
 from kwire.protocol.errors import KafkaError
 from kwire.storage import flushing, layout
 
-from .support import T0, Place, append, end_transaction, idempotent, read_all
+from .support import T0, Place, append, end_transaction, idempotent, read_all, run
 
 WEEK = 604_800_000
 
@@ -234,3 +237,22 @@ async def test_snapshots_go_with_their_segments():
     await log.delete_old_segments(T0 + WEEK)
     await place.services.chores.finish_due()
     assert [name for name in place.names() if "snapshot" in name] == [layout.segment_name(20, ".snapshot")]
+
+
+@pytest.mark.parametrize("call", range(30))
+def test_a_crash_amid_a_truncation_leaves_no_hole(call):
+    """Though everything was flushed, so that what is missing would pass for lost, and be gone around."""
+    disk = SimulatedDisk()
+    place = Place(disk, segment_bytes=300)
+    log = place.open()
+    for number in range(12):
+        run(append, log, f"{number}" * 40)
+    run(log.flush)
+    assert len(log.segments) > 4
+    disk.fault = kill_at(disk.calls + call)
+    with suppress(Killed):
+        log.truncate_to(2)
+    disk.restart()
+    again = place.open(clean=False, recovery_point=12)
+    assert [offset for offset, _ in read_all(again)] == list(range(again.log_end_offset))
+    assert again.log_end_offset >= 2

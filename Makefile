@@ -47,7 +47,7 @@ spark: $(VENV)/.test
 	$(BIN)/python -m jvm spark
 
 jars: $(VENV)/.test
-	$(BIN)/python -m jvm kafka streams connect spark s3
+	$(BIN)/python -m jvm kafka streams connect spark s3 tiered
 
 kcat: $(VENV)/.test
 	$(BIN)/python -m compat_tests.kcat.install

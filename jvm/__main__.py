@@ -1,10 +1,10 @@
-"""`python -m jvm kafka streams connect spark s3`: resolves the jars of each, and prints the folder they are in."""
+"""`python -m jvm kafka streams connect spark s3 tiered`: resolves the jars of each, prints the folder they are in."""
 
 from __future__ import annotations
 
 import sys
 
-from jvm import apache_kafka, kafka_connect, kafka_streams, maven, s3proxy, spark
+from jvm import apache_kafka, kafka_connect, kafka_streams, kafka_tiered, maven, s3proxy, spark
 
 POMS = {
     "kafka": apache_kafka.POM,
@@ -12,6 +12,7 @@ POMS = {
     "connect": kafka_connect.POM,
     "spark": spark.POM,
     "s3": s3proxy.POM,
+    "tiered": kafka_tiered.POM,
 }
 
 

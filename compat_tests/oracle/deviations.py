@@ -162,6 +162,27 @@ _ALL = (
         "That of kwire steps over one that is below the recovery point, where a write can't be torn, and says where "
         "it is.",
     ),
+    Deviation(
+        "no room in remote storage",
+        "With max_bytes 0 the first batch comes nevertheless, so that nobody is stuck (KIP-74); Apache Kafka does not "
+        "send it where it is in remote storage.",
+        r"Fetch v.*, 0 .*\.records$",
+        lambda kafkas, kwires: kafkas == [],
+    ),
+    Deviation(
+        "remote log metadata is flushed",
+        "A record of `__remote_log_metadata` may be all that is left of a segment when the power goes, so its "
+        "flush.messages is 1 in kwire. Its replication factor and min.insync.replicas are 1 unless set, Apache Kafka's "
+        "3 and 2.",
+        r"DescribeConfigs .* __remote_log_metadata\.configs\.(flush\.messages|min\.insync\.replicas)\.",
+    ),
+    Deviation(
+        "deleted partitions in remote log metadata",
+        "kwire writes to `__remote_log_metadata` that a partition is to be deleted and when it is, so that what a "
+        "crash interrupts is done later; Apache Kafka writes nothing about partitions.",
+        r"partitions \(topic deleted\) ",
+        lambda kafkas, kwires: kafkas == "<absent>",
+    ),
 )
 
 DEVIATIONS = {deviation.name: deviation for deviation in _ALL}

@@ -48,6 +48,9 @@ class Side:
         self.names = Names(address.host, address.port, now_ms)
         self.steps: list[Step] = []
 
+    def __repr__(self) -> str:
+        return "Apache Kafka" if self._eventual else "kwire"
+
     # Asking
 
     def ask(

@@ -8,7 +8,7 @@ were woken are read again until the fetch has what it asked for, then all are re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
@@ -23,8 +23,15 @@ if TYPE_CHECKING:
     from kwire.cluster.tiering.tiering import Tiering
 
 
+_FUTURE_REPLICA = -3
+"""Apache Kafka's number for a log that a log of the same broker is copied to."""
+
+
 class Target:
-    """One partition of a fetch: what is asked of it, and the latest read of it or why there is none."""
+    """One partition of a fetch: what is asked of it, and the latest read of it or why there is none.
+
+    With OFFSET_MOVED_TO_TIERED_STORAGE there is both, since the answer says where the log begins.
+    """
 
     __slots__ = ("asked", "error", "partition", "read", "topic")
 
@@ -48,6 +55,14 @@ class Target:
         """Whether the client must hear of this at once, however little there is to send."""
         read = self.read
         return self.error is not None or (read is not None and (read.diverging is not None or read.tiered))
+
+
+class RemoteShare(NamedTuple):
+    """A target that is to be read from remote storage, and what of the answer's room it has."""
+
+    target: Target
+    max_bytes: int
+    at_least_one: bool
 
 
 class Reader:
@@ -86,16 +101,22 @@ class Reader:
         the follower has is what it had when it asked.
         """
         room, found = self._max_bytes, 0
+        remote: list[RemoteShare] = []
         turn = self.turn()
         for target in targets:
-            size = await self.read(target, room, at_least_one=not found, record=record)
+            first = not found and not remote
+            size = await self.read(target, room, at_least_one=first, record=record)
             found += size
+            if target.read is not None and target.read.tiered:
+                # What it will bring is not known yet: as much as it may.
+                size = min(target.asked.max_bytes, room)
+                remote.append(RemoteShare(target, size, first))
             room = max(room - size, 0)
             await turn.share()
-        if self._tiering is not None and (tiered := [one for one in targets if one.read and one.read.tiered]):
+        if remote and self._tiering is not None:
             from kwire.broker.tiered import fetch_tiered
 
-            await fetch_tiered(self._tiering, tiered, room, self._bound, any_found=found > 0)
+            await fetch_tiered(self._tiering, remote, self._bound)
         return found
 
     async def read(self, target: Target, room: int, *, at_least_one: bool, record: bool = False) -> int:
@@ -134,7 +155,15 @@ class Reader:
             target.error, target.read = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)), None
         else:
             target.error = None
+            if target.read.tiered and self._builds_on_it:
+                target.error = KafkaError(ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE)
+                target.read = target.read._replace(tiered=False, last_stable_offset=-1, aborted=None)
         return target.size
+
+    @property
+    def _builds_on_it(self) -> bool:
+        """Whether who reads makes a log of it, so that he has to begin with what is here (KIP-405)."""
+        return self._replica_id >= 0 or self._replica_id == _FUTURE_REPLICA
 
 
 class FetchWait:

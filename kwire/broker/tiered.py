@@ -19,7 +19,7 @@ from kwire.remote.opening import open_object_store
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
-    from kwire.broker.fetching import Target
+    from kwire.broker.fetching import RemoteShare
 
 logger = logging.getLogger(__name__)
 
@@ -55,22 +55,15 @@ def make(broker: Broker, objects: ObjectStore, spawn: Callable[..., None]) -> Ti
     )
 
 
-async def fetch_tiered(
-    tiering: Tiering, targets: Sequence[Target], room: int, bound: Bound, *, any_found: bool
-) -> None:
-    """Reads the targets whose offsets are in remote storage only, all at once: each at most what `room` leaves.
-
-    `any_found`: whether other targets have records; else the first batch that is found comes however large it is.
-    """
+async def fetch_tiered(tiering: Tiering, shares: Sequence[RemoteShare], bound: Bound) -> None:
+    """Reads the targets whose offsets are in remote storage only, all at once."""
     async with trio.open_nursery() as nursery:
-        for target in targets:
-            max_bytes = min(target.asked.max_bytes, room)
-            nursery.start_soon(_fetch, tiering, target, max_bytes, bound, not any_found)
-            any_found = True
-            room = max(0, room - max_bytes)
+        for share in shares:
+            nursery.start_soon(_fetch, tiering, share, bound)
 
 
-async def _fetch(tiering: Tiering, target: Target, max_bytes: int, bound: Bound, min_one: bool) -> None:
+async def _fetch(tiering: Tiering, share: RemoteShare, bound: Bound) -> None:
+    target, max_bytes, min_one = share
     partition, read = target.partition, target.read
     if partition is None or read is None:
         return

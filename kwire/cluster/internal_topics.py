@@ -51,6 +51,7 @@ def remote_log_metadata(config: RemoteLogMetadataConfig) -> NewTopic:
             ("cleanup.policy", "delete"),
             # What it says of a segment may be all that is left of it on this machine, when the power goes.
             ("flush.messages", "1"),
+            ("min.insync.replicas", str(config[prefix + "min.isr"])),
             ("remote.storage.enable", "false"),
             ("retention.ms", str(config[prefix + "retention.ms"])),
         ),

@@ -277,11 +277,8 @@ class Partition(Replica):
             last_fetched_epoch=last_fetched_epoch,
             min_one=min_one,
         )
-        if read.tiered:  # a follower builds on what is here (KIP-405)
-            raise KafkaError(
-                ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE,
-                f"Offset {offset} of {self.name} is in remote storage, the local log begins later",
-            )
+        if read.tiered:
+            return read
         # Cold data took a while, in which the role may have changed and the follower's assignment too.
         leadership, follower = self._follower(broker_id, current_leader_epoch)
         if not record or read.diverging is not None:

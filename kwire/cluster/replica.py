@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kwire.ports.transport import Streamed
     from kwire.storage.log import Log
     from kwire.storage.reading import LogRead
+    from kwire.storage.timestamps import FoundOffset
     from kwire.storage.transaction_index import AbortedTransaction
 
 NO_EPOCH = -1
@@ -216,6 +217,8 @@ class Replica:
         end = log.log_end_offset
         shared = log.epochs.end_offset_for(epoch, end)
         if shared.epoch == UNDEFINED_EPOCH or shared.end_offset == UNDEFINED_OFFSET:
+            if log.tiered and log.log_start_offset <= offset < log.local_start_offset:
+                return None  # as an offset that is not here: it is looked for in remote storage
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"The end of the last fetched epoch {epoch} of {self.name} is not known here",
@@ -254,14 +257,13 @@ class Replica:
             return self._listed(log, log.log_start_offset)
         if timestamp == EARLIEST_LOCAL:
             return self._listed(log, log.local_start_offset)
-        if timestamp == LATEST_TIERED:
-            return self._listed(log, log.tiered_end_offset - 1) if log.tiered else ListedOffset()
-        if timestamp == EARLIEST_PENDING_UPLOAD:
-            return self._listed(log, max(log.tiered_end_offset, log.log_start_offset)) if log.tiered else ListedOffset()
         if timestamp == LATEST:
             self._check_settled(log, isolation)
             return ListedOffset(-1, self._visible_end(log, isolation), self.leader_epoch)
-        if timestamp == MAX_TIMESTAMP:
+        found: ListedOffset | FoundOffset | None
+        if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+            found = self._border(log, timestamp)
+        elif timestamp == MAX_TIMESTAMP:
             found = await log.max_timestamp_offset()
         else:
             found = await log.offset_for_timestamp(timestamp)
@@ -269,6 +271,13 @@ class Replica:
             self._check_settled(log, isolation)
             return ListedOffset()
         return ListedOffset(found.timestamp, found.offset, found.leader_epoch)
+
+    def _border(self, log: Log, timestamp: int) -> ListedOffset | None:
+        """The last offset in remote storage, or the first one that is not there, which may be the log's end."""
+        if not log.tiered:
+            return None
+        pending = max(log.tiered_end_offset, log.log_start_offset)
+        return self._listed(log, log.tiered_end_offset - 1 if timestamp == LATEST_TIERED else pending)
 
     @staticmethod
     def _listed(log: Log, offset: int) -> ListedOffset:

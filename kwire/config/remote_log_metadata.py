@@ -14,6 +14,8 @@ _KEYS = (
         "Partitions of __remote_log_metadata."),
     ConfigKey("remote.log.metadata.topic.replication.factor", SHORT, 1, SUPPORTED, LOW, READ_ONLY, at_least(1),
         "Replication factor of __remote_log_metadata. Apache Kafka: 3."),
+    ConfigKey("remote.log.metadata.topic.min.isr", SHORT, 1, SUPPORTED, LOW, READ_ONLY, at_least(1),
+        "min.insync.replicas of __remote_log_metadata. Apache Kafka: 2."),
     ConfigKey("remote.log.metadata.topic.retention.ms", LONG, -1, SUPPORTED, LOW, READ_ONLY, at_least(-1),
         "How long __remote_log_metadata keeps its records: longer than any tiered topic keeps its own; -1: for ever."),
     ConfigKey("remote.log.metadata.consume.wait.ms", LONG, 120000, SUPPORTED, LOW, READ_ONLY, at_least(0),
@@ -27,7 +29,7 @@ _KEYS = (
 # fmt: on
 
 _BY_NAME: Mapping[str, ConfigKey] = {key.name: key for key in _KEYS}
-_OF_CLIENTS = tuple(f"remote.log.metadata.{what}." for what in ("common.client", "producer", "consumer"))
+_OF_CLIENTS = tuple(f"remote.log.metadata.{what}." for what in ("common.client", "producer", "consumer", "admin"))
 """kwire keeps these records without clients of its own."""
 
 

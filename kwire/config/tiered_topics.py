@@ -33,7 +33,9 @@ def check_tiered(broker: BrokerConfig, current: Mapping[str, str], wanted: Mappi
             "storage."
         )
     if config.compacted:
-        raise ConfigError("Remote log storage is unsupported for the compacted topics")
+        raise ConfigError(
+            "Remote log storage only supports topics with cleanup.policy=delete or cleanup.policy being an empty list."
+        )
     retentions = (
         ("local.retention.bytes", "retention.bytes", config.local_retention_bytes, config.retention_bytes),
         ("local.retention.ms", "retention.ms", config.local_retention_ms, config.retention_ms),

@@ -2,6 +2,7 @@
 
 A tiered log (remote.storage.enable) keeps here what local.retention.ms and local.retention.bytes say, and whatever is
 not in remote storage yet; its start stays where it is. retention.ms and retention.bytes are of both places together.
+Without a cleanup.policy a tiered log keeps here no more than with one: nothing is lost by that.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ async def delete_old_segments(log: Log, now_ms: int) -> int:
     """See `Log.delete_old_segments`."""
     log.check_usable()
     deleted = _delete(log, _before_start(log), "the log starts after it")
-    if log.config.deleted:
-        local = "local." if log.tiered else ""
+    if log.config.deleted or _copied(log):
+        local = "local." if _copied(log) else ""
         deleted += _delete(log, _beyond_size(log), f"{local}retention.bytes")
         deleted += _delete(log, await _too_old(log, now_ms), f"{local}retention.ms")
     return deleted
@@ -103,6 +104,8 @@ def _delete(log: Log, count: int, reason: str) -> int:
         if empty_active or end_offset > log.high_watermark:
             break
         if _copied(log) and end_offset > max(log.tiered_end_offset, log.log_start_offset):
+            if segments[number] is segments.active:
+                _seal(log)
             break
         doomed.append(segments[number])
     if not doomed:
@@ -117,6 +120,14 @@ def _delete(log: Log, count: int, reason: str) -> int:
     except OSError as error:
         raise log.failed("deletion of segments", error) from error
     return len(doomed)
+
+
+def _seal(log: Log) -> None:
+    """Lets what has expired be copied: it goes when it is in remote storage."""
+    try:
+        log.roll()
+    except OSError as error:
+        raise log.failed("roll of a segment", error) from error
 
 
 def _end(log: Log, doomed: list[Segment]) -> int:

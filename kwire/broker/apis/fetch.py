@@ -235,6 +235,7 @@ class _Fetch:
             return data
         data = PartitionData(
             partition_index=target.asked.index,
+            error_code=ErrorCode.NONE if target.error is None else target.error.code,
             high_watermark=read.high_watermark,
             last_stable_offset=read.last_stable_offset,
             log_start_offset=read.log_start_offset,

@@ -94,9 +94,9 @@ async def _list(
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     partition = broker.replicas.partition(topic, asked.partition_index)
     leader_only = request.replica_id != _DEBUGGER
-    if broker.tiering is not None and leader_only:
-        log = partition.local_log(asked.current_leader_epoch)
-        if log.tiered and log.log_start_offset < log.local_start_offset:
+    if broker.tiering is not None:
+        log = partition.local_log(asked.current_leader_epoch, leader_only=leader_only)
+        if log.tiered and partition.is_leader and log.log_start_offset < log.local_start_offset:
             within_ms = request.timeout_ms if request.timeout_ms > 0 else None
             found = await broker.tiering.reads.list_offset(partition, asked.timestamp, within_ms)
             if found is not None:

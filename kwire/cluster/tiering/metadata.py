@@ -14,9 +14,9 @@ import trio
 from kwire.client.partitioner import murmur2
 from kwire.cluster.leader_log import LeaderLog
 from kwire.ports.clock import Clock
-from kwire.protocol.codec import MalformedError, UnsupportedVersionError
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.builder import build_batch
+from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import iter_batches
 from kwire.protocol.records.record import Record, iter_records
 from kwire.protocol.remote_log_records.records import (
@@ -220,21 +220,33 @@ class RemoteLogMetadata:
             if header.next_offset > tail.log.committed:
                 break
             if not header.control:
-                for record in iter_records(batch):
-                    _apply(tail, record.value)
-                    count += 1
+                count += _take_up_batch(tail, header.base_offset, batch)
             tail.advance(header.next_offset)
             if count >= _RECORDS_PER_TURN:
                 count = 0
                 await trio.lowlevel.checkpoint()
 
 
-def _apply(tail: _Tail, value: Buffer | None) -> None:
-    if value is not None:
-        try:
-            tail.account.take_up(value)
-        except (MalformedError, UnsupportedVersionError, ValueError) as error:
-            logger.error("a record of the remote log metadata is passed over log=%r error=%s", tail.log, error)
+def _take_up_batch(tail: _Tail, base_offset: int, batch: Buffer) -> int:
+    """How many records it has. Anybody may write to the topic: what makes no sense is passed over."""
+    try:
+        records = list(iter_records(batch))
+    except CorruptBatchError as error:
+        _passed_over("batch", tail, base_offset, error)
+        return 1
+    for record in records:
+        if record.value is not None:
+            try:
+                tail.account.take_up(record.value)
+            except ValueError as error:  # not to be decoded, or a state that there is not
+                _passed_over("record", tail, record.offset, error)
+    return len(records)
+
+
+def _passed_over(what: str, tail: _Tail, offset: int, error: Exception) -> None:
+    logger.error(
+        "a %s of the remote log metadata is passed over log=%r offset=%d error=%s", what, tail.log, offset, error
+    )
 
 
 def _topic_id_partition(of: TopicIdPartition) -> TopicIdPartitionEntry:

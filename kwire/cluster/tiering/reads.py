@@ -5,6 +5,7 @@ A read goes on when who asked has been answered without it, since he will ask ag
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -14,6 +15,7 @@ from kwire.cluster.replica import MAX_TIMESTAMP
 from kwire.cluster.tiering.metadata import RemoteLogMetadata
 from kwire.cluster.tiering.settings import TieringSettings
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.records.errors import CorruptBatchError
 from kwire.remote.errors import RemoteStorageError
 from kwire.storage.sparse_index import CorruptIndex
 from kwire.storage.throttle import Throttle
@@ -26,6 +28,8 @@ from kwire.storage.transaction_index import AbortedTransaction, overlapping
 if TYPE_CHECKING:
     from kwire.cluster.partition import Partition
     from kwire.storage.log import Log
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -184,13 +188,22 @@ class RemoteReads:
     async def _read(self, read: Callable[[], Awaitable[T]], outcome: _Outcome[T]) -> None:
         try:
             outcome.value = await read()
+        except CorruptBatchError as error:
+            outcome.error = self._unreadable(error)
         except KafkaError as error:
             outcome.error = error
         except (RemoteStorageError, CorruptIndex, OSError) as error:
-            outcome.error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Remote storage can't be read: {error}")
+            outcome.error = self._unreadable(error)
+        except Exception as error:  # objects that no broker wrote may have anything in them
+            logger.exception("a read of remote storage failed")
+            outcome.error = self._unreadable(error)
         finally:
             self._pending -= 1
             outcome.done.set()
+
+    @staticmethod
+    def _unreadable(error: Exception) -> KafkaError:
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Remote storage can't be read: {error}")
 
 
 def identity(partition: Partition) -> TopicIdPartition:

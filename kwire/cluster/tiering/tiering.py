@@ -220,7 +220,9 @@ class Tiering:
         segments = self._copier.adopt(partition)
         if segments is None:
             return
-        only_local = sum(segment.size for segment in log.segments if segment.base_offset >= log.tiered_end_offset)
+        # A copy may be finished of which the copier has not heard yet: it must not count twice.
+        copied = max(log.tiered_end_offset, segments.highest_offset(log.epochs.entries()) + 1)
+        only_local = sum(segment.size for segment in log.segments if segment.base_offset >= copied)
         retention = Retention(
             log.config.retention_ms,
             log.config.retention_bytes,

@@ -37,12 +37,12 @@ class RemoteAccount:
     def take_up(self, value: Buffer) -> None:
         """The next record. One that does not fit what is known changes nothing: it came twice, or too late.
 
-        UnknownRecord, MalformedError, UnsupportedVersionError.
+        UnknownRecord, MalformedError, UnsupportedVersionError; ValueError for a segment or a state that cannot be.
         """
         record = decode_record(value)
         if isinstance(record, RemoteLogSegmentMetadataRecord):
-            of = _partition(record.remote_log_segment_id.topic_id_partition)
-            self.partitions.setdefault(of, RemoteSegments()).add(_segment(record))
+            of, segment = _partition(record.remote_log_segment_id.topic_id_partition), _segment(record)
+            self.partitions.setdefault(of, RemoteSegments()).add(segment)
         elif isinstance(record, RemoteLogSegmentMetadataUpdateRecord):
             self._update(record)
         else:
@@ -65,6 +65,8 @@ class RemoteAccount:
 
 
 def _segment(record: RemoteLogSegmentMetadataRecord) -> RemoteSegment:
+    if not 0 <= record.start_offset <= record.end_offset or not record.segment_leader_epochs:
+        raise ValueError(f"a segment of the offsets {record.start_offset} to {record.end_offset} without leader epochs")
     return RemoteSegment(
         record.remote_log_segment_id.id,
         record.start_offset,

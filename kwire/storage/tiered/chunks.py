@@ -37,12 +37,14 @@ class _Kept(NamedTuple):
 class _Loading:
     """A chunk on its way."""
 
-    __slots__ = ("ahead", "done", "error", "size")
+    __slots__ = ("ahead", "data", "done", "error", "size")
 
     def __init__(self, size: int, *, ahead: bool) -> None:
         self.size = size
         self.ahead = ahead
         self.done = trio.Event()
+        self.data: bytes | None = None
+        """Present when it has come: for who waited, wherever the cache has gone meanwhile."""
         self.error: RemoteStorageError | None = None
 
 
@@ -122,16 +124,16 @@ class ChunkCache:
 
     async def _chunk(self, of: RemoteObject, number: int) -> bytes:
         chunk = of.key, number
-        while True:
-            kept = self._chunks.get(chunk)
-            if kept is not None:
-                self._chunks[chunk] = kept._replace(read=trio.current_time())
-                self._chunks.move_to_end(chunk)
-                return kept.data
-            loading = self._loading.get(chunk) or self._begin(of, number, ahead=False)
-            await loading.done.wait()
-            if loading.error is not None:
-                raise loading.error
+        kept = self._chunks.get(chunk)
+        if kept is not None:
+            self._chunks[chunk] = kept._replace(read=trio.current_time())
+            self._chunks.move_to_end(chunk)
+            return kept.data
+        loading = self._loading.get(chunk) or self._begin(of, number, ahead=False)
+        await loading.done.wait()
+        if loading.data is None:
+            raise loading.error or RemoteStorageUnavailable(f"the reading of {of.key} was given up")
+        return loading.data
 
     def _begin(self, of: RemoteObject, number: int, *, ahead: bool) -> _Loading:
         start = number * self._chunk_bytes
@@ -159,13 +161,12 @@ class ChunkCache:
                 data = await self._store.get(of.key, start, start + loading.size)
             if len(data) != loading.size:
                 raise RemoteStorageError(f"{of.key} ends at byte {start + len(data)}, it should have {of.size} bytes")
+            loading.data = data
             self._keep((of.key, number), data)
         except RemoteStorageError as error:
             loading.error = error
         finally:
             del self._loading[of.key, number]
-            if loading.error is None and (of.key, number) not in self._chunks:
-                loading.error = RemoteStorageUnavailable(f"the reading of {of.key} was given up")
             loading.done.set()
 
     def _keep(self, chunk: _Chunk, data: bytes) -> None:

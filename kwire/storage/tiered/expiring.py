@@ -66,7 +66,7 @@ def _leftovers(
     """
     earliest_epoch = epochs[0][0] if epochs else None
     found = []
-    for segment in segments:
+    for segment in segments.in_any_order():
         if segment.state is SegmentState.COPY_SEGMENT_STARTED:
             gone = segment.id not in being_copied
         elif segment.state is SegmentState.DELETE_SEGMENT_STARTED:
@@ -74,10 +74,10 @@ def _leftovers(
         elif earliest_epoch is None:
             gone = False
         else:
-            known = all(epoch <= earliest_epoch for epoch, _ in segment.epochs)
-            gone = (known and segment.end_offset < retention.log_start_offset) or all(
-                epoch < earliest_epoch for epoch, _ in segment.epochs
+            latest = segment.epochs[-1][0]
+            gone = latest < earliest_epoch or (
+                latest == earliest_epoch and segment.end_offset < retention.log_start_offset
             )
         if gone:
             found.append(segment)
-    return found
+    return sorted(found, key=lambda segment: (segment.start_offset, segment.event_ms))

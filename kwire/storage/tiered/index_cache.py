@@ -23,6 +23,8 @@ from kwire.storage.transaction_index import AbortedTransaction, decode_transacti
 
 FOLDER = "remote-log-index-cache"
 
+_MOST_FILES = 500
+"""Each of them is open."""
 _MOST_BYTES = 1 << 31
 """No index is larger."""
 
@@ -55,6 +57,8 @@ class IndexCache:
         self._ttl_ms = ttl_ms
         self._files: OrderedDict[str, _Cached] = OrderedDict()
         self._size = 0
+        self._written = 0
+        """Part of each file's name: one that is fetched again does not meet the removal of the former."""
         self._fetching: dict[str, trio.Lock] = {}
 
     async def open(self) -> None:
@@ -91,7 +95,9 @@ class IndexCache:
                 if cached is None:
                     async with self._limiter:
                         data = await self._store.get(segment.key(of, suffix), 0, _MOST_BYTES)
-                    file = await self._services.executor.run(self._write, name, data)
+                    self._written += 1
+                    path = f"{self._folder}/{self._written}_{name}"
+                    file = await self._services.executor.run(self._write, path, data)
                     cached = _Cached(file, len(data), 0.0)
                     self._size += len(data)
         finally:
@@ -102,19 +108,26 @@ class IndexCache:
         await self._drop(keep=name)
         return cached.file
 
-    def _write(self, name: str, data: bytes) -> File:
-        path = f"{self._folder}/{name}"
+    def _write(self, path: str, data: bytes) -> File:
         self._services.files.write(path, data)
         return self._services.files.open(path)
 
     async def _drop(self, keep: str) -> None:
         """Removes what is too much or was not used for too long."""
         oldest_kept = self._services.clock.monotonic() - self._ttl_ms / 1000 if self._ttl_ms >= 0 else float("-inf")
-        while True:
-            name, cached = next(iter(self._files.items()))
-            if name == keep or (self._size <= self._max_bytes() and cached.used >= oldest_kept):
-                return
-            del self._files[name]
+        doomed: list[str] = []
+        for name, cached in self._files.items():
+            enough = self._size <= self._max_bytes() and len(self._files) - len(doomed) <= _MOST_FILES
+            if name == keep or (enough and cached.used >= oldest_kept):
+                break
+            doomed.append(cached.file.path)
             self._size -= cached.size
+        for _ in doomed:
+            self._files.popitem(last=False)
+        if doomed:
+            await self._services.executor.run(self._remove, doomed)
+
+    def _remove(self, paths: list[str]) -> None:
+        for path in paths:
             with suppress(FileNotFoundError):
-                await self._services.executor.run(self._services.files.remove, f"{self._folder}/{name}")
+                self._services.files.remove(path)

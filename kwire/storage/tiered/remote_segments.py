@@ -21,7 +21,7 @@ Epochs = Sequence[tuple[int, int]]
 class RemoteSegments:
     """The copies of one partition's segments."""
 
-    __slots__ = ("_by_id", "_finished", "_reach")
+    __slots__ = ("_by_id", "_finished", "_reach", "_sized")
 
     def __init__(self) -> None:
         self._by_id: dict[bytes, RemoteSegment] = {}
@@ -29,6 +29,8 @@ class RemoteSegments:
         """(start offset, id) of those that can be read, ascending."""
         self._reach: list[int] | None = None
         """Up to what offset each of these or one before it reaches; None while that is to be found anew."""
+        self._sized: tuple[tuple[tuple[int, int], ...], int] | None = None
+        """A history, and the bytes that are part of it; None likewise."""
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -36,6 +38,10 @@ class RemoteSegments:
     def __iter__(self) -> Iterator[RemoteSegment]:
         """All in whatever state, by start offset."""
         return iter(sorted(self._by_id.values(), key=lambda segment: (segment.start_offset, segment.event_ms)))
+
+    def in_any_order(self) -> Iterable[RemoteSegment]:
+        """All in whatever state."""
+        return self._by_id.values()
 
     def get(self, segment_id: bytes) -> RemoteSegment | None:
         return self._by_id.get(segment_id)
@@ -56,7 +62,7 @@ class RemoteSegments:
         if segment is None or not segment.can_become(state):
             return False
         place = (segment.start_offset, segment_id)
-        self._reach = None
+        self._reach = self._sized = None
         if segment.state is SegmentState.COPY_SEGMENT_FINISHED:
             self._finished.remove(place)
         if state is SegmentState.DELETE_SEGMENT_FINISHED:
@@ -68,25 +74,33 @@ class RemoteSegments:
         return True
 
     def readable(self, epochs: Epochs, from_offset: int = 0) -> Iterator[RemoteSegment]:
-        """Those of the history that have offsets at or after `from_offset`, by start offset."""
-        for _, segment_id in self._finished:
-            segment = self._by_id[segment_id]
-            if segment.end_offset >= from_offset and in_history(segment, epochs):
+        """Those of the history that have offsets at or after `from_offset`, by start offset.
+
+        What changes while it is gone through may be left out or not.
+        """
+        # None before the first of these reaches so far.
+        for _, segment_id in self._finished[bisect_left(self._reaches(), from_offset) :]:
+            segment = self._by_id.get(segment_id)
+            if segment is not None and segment.end_offset >= from_offset and in_history(segment, epochs):
                 yield segment
 
     def find(self, offset: int, epochs: Epochs) -> RemoteSegment | None:
         """The one that has `offset` in its range; of several the one that reaches farthest."""
-        if self._reach is None:
-            self._reach = list(accumulate((self._by_id[found].end_offset for _, found in self._finished), max))
+        reach = self._reaches()
         best = None
         for number in range(bisect_left(self._finished, (offset + 1, b"")) - 1, -1, -1):
-            if self._reach[number] < (offset if best is None else best.end_offset + 1):
+            if reach[number] < (offset if best is None else best.end_offset + 1):
                 break
             segment = self._by_id[self._finished[number][1]]
             wanted = segment.end_offset >= offset and (best is None or segment.end_offset > best.end_offset)
             if wanted and in_history(segment, epochs):
                 best = segment
         return best
+
+    def _reaches(self) -> list[int]:
+        if self._reach is None:
+            self._reach = list(accumulate((self._by_id[found].end_offset for _, found in self._finished), max))
+        return self._reach
 
     def history_before(self, epochs: Epochs, from_offset: int) -> list[tuple[int, int]]:
         """What the copies tell of the history before the first offset that it knows, back to `from_offset`.
@@ -116,11 +130,21 @@ class RemoteSegments:
 
     def highest_offset(self, epochs: Epochs) -> int:
         """The greatest offset (inclusive) of the history that can be read here; -1 where there is none."""
-        return max((segment.end_offset for segment in self.readable(epochs)), default=-1)
+        highest, reach = -1, self._reaches()
+        for number in range(len(reach) - 1, -1, -1):
+            if reach[number] <= highest:
+                break
+            segment = self._by_id[self._finished[number][1]]
+            if segment.end_offset > highest and in_history(segment, epochs):
+                highest = segment.end_offset
+        return highest
 
     def size(self, epochs: Epochs) -> int:
         """Bytes of the .log objects that are part of the history."""
-        return sum(segment.size for segment in self.readable(epochs))
+        history = tuple(epochs)
+        if self._sized is None or self._sized[0] != history:
+            self._sized = history, sum(segment.size for segment in self.readable(epochs))
+        return self._sized[1]
 
 
 def in_history(segment: RemoteSegment, epochs: Epochs) -> bool:

@@ -51,7 +51,7 @@ async def test_list_offsets_knows_both_places(autojump_clock: trio.testing.MockC
     async with place.broker() as scene:
         await scene.create("t", **TIERED)
         assert (await list_offset(scene, "t", LATEST_TIERED)).offset == -1
-        assert (await list_offset(scene, "t", EARLIEST_PENDING_UPLOAD)).offset == 0
+        assert (await list_offset(scene, "t", EARLIEST_PENDING_UPLOAD)).offset == -1
         times = []
         for _ in range(30):
             times.append(scene.broker.clock.wall_ms())
@@ -115,3 +115,21 @@ async def test_a_deleted_topic_leaves_nothing_in_remote_storage(autojump_clock: 
         assert response.responses[0].error_code == 0
         await trio.sleep(30)
         assert await place.keys() == of_u
+
+
+async def test_what_has_expired_is_sealed_so_that_it_can_be_copied(autojump_clock: trio.testing.MockClock) -> None:
+    async with TieredPlace().broker() as scene:
+        await scene.create("t", **{**TIERED, "local_retention_ms": "5000"})
+        values = await fill(scene, "t", 1)
+        log = scene.log("t")
+        await until(lambda: log.local_start_offset == 3)
+        assert log.log_start_offset == 0
+        assert await read_all(scene, "t") == list(enumerate(values))
+
+
+async def test_without_a_cleanup_policy_what_is_copied_goes_from_here(autojump_clock: trio.testing.MockClock) -> None:
+    async with TieredPlace().broker() as scene:
+        await scene.create("t", **TIERED, cleanup_policy="")
+        values = await fill(scene, "t", 30)
+        await until(lambda: scene.log("t").local_start_offset >= 60)
+        assert await read_all(scene, "t") == list(enumerate(values))

@@ -145,6 +145,36 @@ def test_a_look_up_finds_what_reaches_farthest(ranges: list[tuple[int, int]], of
     assert (None if found is None else found.end_offset) == max(covering, default=None)
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(0, 15), st.integers(0, 1)), max_size=12),
+    st.integers(0, 60),
+    st.sets(st.integers(0, 11)),
+)
+def test_what_is_readable_is_what_is_finished_and_part_of_the_history(
+    copies: list[tuple[int, int, int]], offset: int, deleted: set[int]
+) -> None:
+    history = [(1, 0)]
+    of = [
+        segment(number, start, start + length, (epoch, start)) for number, (start, length, epoch) in enumerate(copies)
+    ]
+    segments = finished(*of)
+    assert segments.size(history) == 10 * sum(epoch for _, _, epoch in copies)
+    left = []
+    for number, one in enumerate(of):
+        if number in deleted:
+            assert segments.update(one.id, DELETING, 1, 1)
+        elif copies[number][2]:
+            left.append((one.start_offset, one.id, one.end_offset))
+    left.sort()
+    readable = [(one.start_offset, one.id) for one in segments.readable(history, offset)]
+    assert readable == [(start, id) for start, id, end in left if end >= offset]
+    assert segments.highest_offset(history) == max((end for _, _, end in left), default=-1)
+    assert segments.size(history) == 10 * len(left)
+    assert segments.size([(0, 0)]) == 10 * sum(
+        not epoch and number not in deleted for number, (_, _, epoch) in enumerate(copies)
+    )
+
+
 def test_the_keys_of_objects_take_long_names() -> None:
     of = TopicIdPartition("t" * 249, bytes(16), 7)
     for key in segment(1, 42, 50).keys(of):

@@ -1,0 +1,1 @@
+"""kwire and Apache Kafka with tiered storage, asked the same things."""

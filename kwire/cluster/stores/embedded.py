@@ -10,6 +10,7 @@ wait and then go to disk together, in one write.
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable, Sequence
 
@@ -193,6 +194,8 @@ class EmbeddedStore:
 
     def _append(self, version: int, commits: Sequence[Sequence[Change]]) -> None:
         """In a worker thread. A failed write is taken back; where that fails too, the file is not written again."""
+        if not self._files.exists(self._path):  # a file without a name takes writes, and nobody reads them
+            raise FileNotFoundError(errno.ENOENT, "the journal was removed", self._path)
         line = commits_line(version, commits)
         try:
             self._file.pwrite([line], self._end)

@@ -268,6 +268,15 @@ async def test_a_full_disk_changes_nothing_and_passes(failing: dict[str, int | N
     assert (await open_store(files)).image == store.image
 
 
+async def test_a_journal_that_was_removed_takes_no_commit() -> None:
+    """The open file would: what is written there is gone with the process."""
+    files = make_files()
+    store = await open_store(files)
+    await store.commit([topic("a")])
+    files.remove(PATH)
+    await refused(store, "No such file|the journal was removed")
+
+
 async def test_a_write_that_cannot_be_taken_back_ends_all_writing() -> None:
     files = make_files()
     store = await open_store(files)

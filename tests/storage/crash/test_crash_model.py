@@ -194,6 +194,9 @@ class CrashMachine(RuleBasedStateMachine):
     def append_with_sequence(self, topic, sizes, producer, kill, share, end):
         history = self.histories[topic]
         sequence, _ = next_sequences(history.batches).get(producer, (0, -1))
+        entry = self.broker.log(topic).producer_state.entries.get(producer)
+        if sequence and entry is not None and entry.last_sequence == -1:
+            return  # all its records were deleted, a marker is left: in this epoch nothing can follow, as in Kafka
         records, built = self.records(history.end, sizes)
         last = history.end + len(records) - 1
         transactional = producer != IDEMPOTENT

@@ -32,7 +32,7 @@ class ProcessWorkers:
         # -P: what lies in the current folder must not be taken for a module of ours.
         command = [sys.executable, "-P", "-m", "kwire.ports.worker_main"]
         environment = os.environ | {
-            "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+            "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),  # "" is the current folder
             # Who knows how keys are hashed could make up some that collide.
             "PYTHONHASHSEED": "random",
         }

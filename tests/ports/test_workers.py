@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import subprocess
@@ -112,6 +113,17 @@ async def test_a_call_that_is_cancelled_ends_the_process() -> None:
         await worker.call(Sum.run_on)
     assert not worker.alive
     assert not _runs(pid)
+
+
+async def test_a_process_finds_what_this_one_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the current folder, too, where this one looks there."""
+    (tmp_path / "only_there.py").write_text("def answer() -> int:\n    return 42\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *map(os.path.abspath, sys.path)])
+    answer = importlib.import_module("only_there").answer
+    worker = await ProcessWorkers().start(Sum, 0)
+    assert await worker.call(Sum.ask, answer) == 42
+    await worker.end()
 
 
 async def test_where_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -27,6 +28,9 @@ class Sum:
     def echo(self, data: bytes) -> bytes:
         print("what a worker prints is no answer")
         return data
+
+    def ask(self, function: Callable[[], int]) -> int:
+        return function()
 
     def process(self) -> tuple[int, int, str]:
         """Its id, its niceness, and how it hashes keys."""

@@ -170,6 +170,18 @@ def batches(
         position = behind
 
 
+def spans(file: File, damaged: int, behind: int, offset: int) -> bool:
+    """Whether what is damaged says of itself that it goes from there up to `behind`, and may hold the offset.
+
+    Then, as with Apache Kafka, it is the client's to find what is wrong with it: librdkafka goes on behind it.
+    """
+    data = file.pread(HEADER_SIZE, damaged)
+    if len(data) < HEADER_SIZE:
+        return False
+    header = read_header(data)
+    return damaged + header.size == behind and header.base_offset <= offset
+
+
 def _whole(file: File, position: int, end: int) -> bool:
     return next(verified(file, position, end), None) is not None
 

@@ -14,7 +14,7 @@ from kwire.ports.clock import Clock
 from kwire.ports.files import Buffer, File, FileSystem
 from kwire.storage import layout
 from kwire.storage.batch_walk import SEARCH_WINDOW, ColdRead, headers
-from kwire.storage.damage import Damaged, Found, batches
+from kwire.storage.damage import Damaged, Found, batches, spans
 from kwire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex, OffsetPosition
 from kwire.storage.open_files import OpenFiles
 from kwire.storage.recent_batches import RecentBatches
@@ -339,7 +339,9 @@ class Segment:
         for position, header, damaged in self._batches_from(entry, may_block=may_block):
             if header.last_offset >= offset:
                 if damaged is not None and offset < header.base_offset:
-                    raise Damaged(self.file.path, damaged)
+                    if not spans(self.file, damaged, position, offset):
+                        raise Damaged(self.file.path, damaged)
+                    return damaged, position - damaged
                 return position, header.size
         return None
 

@@ -100,7 +100,16 @@ def test_recovery_goes_around_what_was_damaged_after_it_was_flushed(at, interval
     assert log.epochs.entries()[-1][0] == 3 or at == IN_BODY["epoch"]
 
 
-@pytest.mark.parametrize("name", ["offset", "length", "magic"])
+def test_a_batch_of_another_magic_is_the_clients_to_refuse():
+    """As with Apache Kafka, which takes any magic from 2 on for one that it knows."""
+    place, positions = written()
+    flip(place, positions[5] + IN_HEADER["magic"])
+    log = place.open()
+    found = log.read(5, 10_000, min_one=True)
+    assert (found.position, len(found.slice)) == (positions[5], log.size - positions[5])
+
+
+@pytest.mark.parametrize("name", ["offset", "length"])
 def test_the_damaged_batch_itself_is_refused(name):
     place, positions = written()
     flip(place, positions[5] + IN_HEADER[name])

@@ -170,6 +170,18 @@ _ALL = (
         lambda kafkas, kwires: kafkas == [],
     ),
     Deviation(
+        "remote storage that can't be read",
+        "Where remote storage can't be read, kwire answers KAFKA_STORAGE_ERROR, which makes clients try again; Apache "
+        "Kafka answers UNKNOWN_SERVER_ERROR.",
+        r"\(lost: .*error_code$",
+        lambda kafkas, kwires: (kafkas, kwires) == ("UNKNOWN_SERVER_ERROR", "KAFKA_STORAGE_ERROR"),
+    ),
+    Deviation(
+        "largest timestamp in remote storage",
+        "The offset of the largest timestamp is looked for in remote storage too; Apache Kafka looks at what is here.",
+        r"ListOffsets v.*: -3, .*\.(timestamp|offset|leader_epoch)$",
+    ),
+    Deviation(
         "remote log metadata is flushed",
         "A record of `__remote_log_metadata` may be all that is left of a segment when the power goes, so its "
         "flush.messages is 1 in kwire. Its replication factor and min.insync.replicas are 1 unless set, Apache Kafka's "

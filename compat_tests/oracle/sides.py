@@ -48,6 +48,11 @@ class Side:
         self.names = Names(address.host, address.port, now_ms)
         self.steps: list[Step] = []
 
+    @property
+    def address(self) -> str:
+        """HOST:PORT"""
+        return f"{self._address.host}:{self._address.port}"
+
     def __repr__(self) -> str:
         return "Apache Kafka" if self._eventual else "kwire"
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from compat_tests.oracle.both import Both
 from compat_tests.oracle.conftest import HEAP, KAFKAS_OWN, SETTINGS
+from compat_tests.tiered_oracle.tiered_both import TieredBoth
 from jvm import kafka_tiered
 from jvm.apache_kafka import ApacheKafka
 from kwire.testing.process import BrokerProcess
@@ -23,7 +23,7 @@ OF_BOTH = SETTINGS | {
 
 
 @pytest.fixture(scope="session")
-def tiered(against: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+def tiered(against: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TieredBoth]:
     """Apache Kafka and kwire, both with tiered storage."""
     if against:
         pytest.skip("compares kwire with an Apache Kafka of its own")
@@ -31,4 +31,4 @@ def tiered(against: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[B
     of_kafka = OF_BOTH | KAFKAS_OWN | kafka_tiered.settings(kafkas) | {"log.initial.task.delay.ms": 100}
     of_kwire = OF_BOTH | {"rsm.config.storage.backend.class": "directory", "rsm.config.storage.root": kwires}
     with ApacheKafka(of_kafka, heap=HEAP) as kafka, BrokerProcess(of_kwire) as kwire:
-        yield Both(kafka, kwire)
+        yield TieredBoth(kafka, kwire, kafkas, kwires)

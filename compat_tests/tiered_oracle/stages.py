@@ -31,11 +31,11 @@ READ_ONLY = {"remote_log_copy_disable": "true"}
 
 
 def settle(side: Side, topic: str, partition: int = 0) -> None:
-    """Waits until it is known what of a topic with records is in remote storage, which takes Apache Kafka a while."""
-    side.call(
-        list_offsets(topic, 0, partition=partition),
-        until=lambda answer: not answer.topics[0].partitions[0].error_code,
-    )
+    """Waits until it is known what of a topic with records is in remote storage, which may take a broker a while."""
+    deadline = time.monotonic() + PATIENCE
+    while (answer := side.call(list_offsets(topic, 0, partition=partition)).topics[0].partitions[0]).error_code:
+        assert time.monotonic() < deadline, (side, topic, answer)
+        time.sleep(POLL)
 
 
 def some(number: int) -> bytes:

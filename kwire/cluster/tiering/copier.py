@@ -17,7 +17,7 @@ from kwire.storage.segment import Segment
 from kwire.storage.throttle import Throttle
 from kwire.storage.tiered.remote_segment import SegmentState, TopicIdPartition
 from kwire.storage.tiered.remote_segments import RemoteSegments
-from kwire.storage.tiered.uploading import CopyAborted, candidates, describe, upload
+from kwire.storage.tiered.uploading import CopyAborted, candidate, describe, upload
 
 if TYPE_CHECKING:
     from kwire.cluster.partition import Partition
@@ -87,15 +87,15 @@ class Copier:
         of, log, leader_epoch = identity(partition), partition.log, partition.leader_epoch
         self.copying.add(of)
         try:
-            while log is not None and not log.config.remote_log_copy_disable:
+            while log is not None and log.tiered and not log.config.remote_log_copy_disable:
                 segments = self.adopt(partition)
                 if segments is None or partition.log is not log or partition.leader_epoch != leader_epoch:
                     return
                 log.tiered_end_offset = max(log.tiered_end_offset, segments.highest_offset(log.epochs.entries()) + 1)
-                found = candidates(log, max(log.tiered_end_offset, log.log_start_offset))
-                if not found:
+                found = candidate(log, max(log.tiered_end_offset, log.log_start_offset))
+                if found is None:
                     return
-                segment, next_offset = found[0]
+                segment, next_offset = found
                 await self._throttle(segment.size)
                 await self._copy(of, log, segment, next_offset)
         except CopyAborted:
@@ -104,12 +104,13 @@ class Copier:
             self.copying.discard(of)
 
     async def _copy(self, of: TopicIdPartition, log: Log, segment: Segment, next_offset: int) -> None:
+        version = log.version
         copy = await describe(log, segment, next_offset, self._new_id(), self._broker_id, self._clock.wall_ms())
         self.under_way.add(copy.id)
         try:
             await self._metadata.begin_copy(of, copy)
             try:
-                await upload(log, segment, copy, of, self._store)
+                await upload(log, version, segment, copy, of, self._store)
             except (RemoteStorageError, CopyAborted) as error:
                 logger.info("cleaning up after a copy of %s to remote storage that failed: %s", of, error)
                 try:

@@ -137,6 +137,8 @@ class RemoteReads:
         For MAX_TIMESTAMP the first one of the newest time; None for the other timestamps that are no times. Raises as
         `fetch`, and REQUEST_TIMED_OUT after `within_ms` (None: remote.list.offsets.request.timeout.ms).
         """
+        if timestamp < 0 and timestamp != MAX_TIMESTAMP:
+            return None
         log = partition.local_log()
         of = identity(partition)
         remote = [

@@ -22,22 +22,21 @@ class CopyAborted(Exception):
     """The segment is not the log's any more, or not as it was: what was begun is void."""
 
 
-def candidates(log: Log, from_offset: int) -> list[tuple[Segment, int]]:
-    """The segments to copy in order, each with the offset at which the next one begins.
+def candidate(log: Log, from_offset: int) -> tuple[Segment, int] | None:
+    """The next segment to copy, and the offset at which the one after it begins; None where there is none.
 
-    Sealed ones that reach beyond `from_offset`, as far as all their records are committed and of ended transactions.
+    A sealed one that reaches beyond `from_offset`, once all its records are committed and of ended transactions.
     """
     stable = log.last_stable_offset
-    found = []
     for segment in log.segments.from_offset(from_offset):
         if segment is log.segments.active:
-            break
+            return None
         next_offset = log.segments.end_of(log.segments.floor_number(segment.base_offset), log.log_end_offset)
         if next_offset > stable:
-            break
+            return None
         if next_offset > from_offset and segment.size:
-            found.append((segment, next_offset))
-    return found
+            return segment, next_offset
+    return None
 
 
 async def describe(
@@ -65,12 +64,14 @@ async def describe(
     )
 
 
-async def upload(log: Log, segment: Segment, copy: RemoteSegment, of: TopicIdPartition, store: ObjectStore) -> None:
+async def upload(
+    log: Log, version: int, segment: Segment, copy: RemoteSegment, of: TopicIdPartition, store: ObjectStore
+) -> None:
     """Puts the segment's objects into the store; when it returns they are there, whole and durable.
 
-    Raises CopyAborted, RemoteStorageError, KAFKA_STORAGE_ERROR.
+    `version`: the log's when the copy was described; if it was truncated since, the copy is void. Raises CopyAborted,
+    RemoteStorageError, KAFKA_STORAGE_ERROR.
     """
-    version = log.version
     entries = [entry for entry in log.epochs.entries() if entry[1] <= copy.end_offset]
     try:
         file, size = segment.file, copy.size

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 import trio.testing
 
-from kwire.cluster.replica import EARLIEST_PENDING_UPLOAD
+from kwire.cluster.replica import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+)
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from kwire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -93,6 +100,27 @@ async def test_times_are_looked_up_for_debuggers_too(replica: int, autojump_cloc
         topics = [ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=0)])]
         response = await scene.call(ListOffsetsRequest(replica_id=replica, topics=topics))
         assert response.topics[0].partitions[0].offset == 0
+
+
+async def test_while_it_is_not_known_what_is_remote(autojump_clock: trio.testing.MockClock) -> None:
+    async with TieredPlace().broker() as scene:
+        await tiered_and_plain(scene)
+        log = scene.log("t")
+        for index in range(3):
+            scene.broker.tiering._metadata.resign(index)  # type: ignore[union-attr]
+        known = {
+            LATEST: 90,
+            EARLIEST: 0,
+            EARLIEST_LOCAL: log.local_start_offset,
+            LATEST_TIERED: log.tiered_end_offset - 1,
+        }
+        for timestamp, expected in known.items():
+            assert (await list_offset(scene, "t", timestamp)).offset == expected
+        for timestamp in (0, MAX_TIMESTAMP):
+            assert (await list_offset(scene, "t", timestamp)).error_code == ErrorCode.REPLICA_NOT_AVAILABLE
+        answers = await fetch_all(scene, ("t", 3), ("plain", 0), max_bytes=1 << 22)
+        assert answers["t"].error_code == ErrorCode.REPLICA_NOT_AVAILABLE
+        assert records(answers["plain"].records)
 
 
 async def test_nothing_is_pending_where_there_is_nothing(autojump_clock: trio.testing.MockClock) -> None:

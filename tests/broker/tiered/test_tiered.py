@@ -6,6 +6,8 @@ import trio
 import trio.testing
 
 from kwire.cluster.replica import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST_TIERED
+from kwire.metadata.names import REMOTE_LOG_METADATA
+from tests.broker.scene import Scene
 from tests.broker.tiered.support import TIERED, TieredPlace, fetch, fill, list_offset, read_all, until
 
 
@@ -133,3 +135,39 @@ async def test_without_a_cleanup_policy_what_is_copied_goes_from_here(autojump_c
         values = await fill(scene, "t", 30)
         await until(lambda: scene.log("t").local_start_offset >= 60)
         assert await read_all(scene, "t") == list(enumerate(values))
+
+
+async def test_what_is_in_both_places_counts_once(autojump_clock: trio.testing.MockClock) -> None:
+    async with TieredPlace().broker() as scene:
+        await scene.create("t", **{**TIERED, "local_retention_bytes": "-2"}, retention_bytes="20000")
+        await fill(scene, "t", 30)
+        log = scene.log("t")
+        await until(lambda: log.tiered_end_offset == log.segments.active.base_offset)
+        assert 10000 < log.size < 20000
+        log.tiered_end_offset = 0  # as long as the copier has not heard of the end of a copy
+        assert scene.broker.tiering is not None
+        await scene.broker.tiering._clean_up(scene.broker.replicas.partition("t", 0))
+        assert log.log_start_offset == 0
+
+
+async def test_a_deleted_log_is_not_copied(autojump_clock: trio.testing.MockClock) -> None:
+    from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+
+    place = TieredPlace()
+    async with place.broker(remote_log_manager_task_interval_ms="3600000") as scene:
+        await scene.create("t", **TIERED)
+        await fill(scene, "t", 30)
+        partition = scene.broker.replicas.partition("t", 0)
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000)
+        assert (await scene.call(request)).responses[0].error_code == 0
+        assert scene.broker.tiering is not None
+        writes = written(scene)
+        await scene.broker.tiering._copier.copy(partition)
+        assert written(scene) == writes
+        assert await place.keys() == []
+
+
+def written(scene: Scene) -> int:
+    """Records of the remote log metadata."""
+    logs = [scene.broker.replicas.partition(REMOTE_LOG_METADATA, index).log for index in range(3)]
+    return sum(log.log_end_offset for log in logs if log is not None)

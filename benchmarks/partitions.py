@@ -14,6 +14,7 @@ from benchmarks.steps import Figures, StartBroker
 from benchmarks.watcher import watching
 from kwire.client.connection import Connection
 from kwire.ports.tcp import TcpTransport
+from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kwire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kwire.protocol.records.builder import build_batch
@@ -27,6 +28,9 @@ _SETTLE_S = 3.0
 _IDLE_S = 10.0
 _AT_ONCE = 500
 """Partitions in one produce request."""
+
+_MOST_CREATED = 5_000
+"""Partitions in one request: Apache Kafka writes at most 10,000 records of metadata for one."""
 
 _BY_NAME = 12
 """The newest version of Produce that names topics."""
@@ -114,13 +118,20 @@ class _Life:
         return await Connection.open(TcpTransport(), host, int(port), request_timeout=_PATIENCE_S)
 
     async def _create(self, topics: Sequence[str], each: int) -> None:
-        """Creates topics by one request, and returns when the last partition of each can be produced to."""
+        """Creates topics by large requests, and returns when the last partition of each can be produced to."""
         connection = await self._connect()
-        wanted = [CreatableTopic(name=name, num_partitions=each, replication_factor=1) for name in topics]
-        created = await connection.call(CreateTopicsRequest(timeout_ms=int(_PATIENCE_S * 1000), topics=wanted))
-        errors = {topic.error_code for topic in created.topics} - {0}
-        if errors:
-            raise RuntimeError(f"creation failed with {errors}")
+        timeout_ms = int(_PATIENCE_S * 1000)
+        at_once = max(_MOST_CREATED // each, 1)
+        for first in range(0, len(topics), at_once):
+            wanted = [
+                CreatableTopic(name=name, num_partitions=min(each, _MOST_CREATED), replication_factor=1)
+                for name in topics[first : first + at_once]
+            ]
+            created = await connection.call(CreateTopicsRequest(timeout_ms=timeout_ms, topics=wanted))
+            _check(created.topics)
+        for count in range(2 * _MOST_CREATED, each + 1, _MOST_CREATED):
+            more = [CreatePartitionsTopic(name=name, count=count, assignments=None) for name in topics]
+            _check((await connection.call(CreatePartitionsRequest(timeout_ms=timeout_ms, topics=more))).results)
         for name in topics:
             await self._produce(connection, name, range(each - 1, each))
         connection.close()
@@ -143,3 +154,9 @@ class _Life:
                 if not any(told.error_code for told in answer.responses[0].partition_responses):
                     return
                 await trio.sleep(_PAUSE_S)
+
+
+def _check(results: Sequence[Any]) -> None:
+    errors = {result.error_code for result in results} - {0}
+    if errors:
+        raise RuntimeError(f"creation failed with {errors}")

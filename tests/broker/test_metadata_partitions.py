@@ -9,6 +9,8 @@ import pytest
 from kwire.broker import metadata_partitions
 from kwire.broker.metadata_partitions import LARGE, MetadataPartitions
 from kwire.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage, TopicImage
+from kwire.ports.clock import SystemClock
+from kwire.ports.turns import Turn
 from kwire.protocol import codec
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
@@ -105,3 +107,14 @@ def test_a_topic_that_changes_takes_no_more_room(monkeypatch: pytest.MonkeyPatch
     for epoch in range(5):
         assert told(keeper, image_of(topic("t", LARGE, leader_epoch=epoch)))[0].leader_epoch == epoch
     assert keeper.of(image, image.topics["other"], LISTENER, 12) is other
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_what_is_encoded_in_turns_is_what_would_be_encoded_at_once(version: int) -> None:
+    image = image_of(topic("t", 1234))
+    at_once = encoded(MetadataPartitions().of(image, image.topics["t"], LISTENER, version), version)
+    partitions = MetadataPartitions().of(image, image.topics["t"], LISTENER, version)
+    answer = MetadataResponseTopic(name="t", partitions=partitions)
+    await metadata_partitions.encode_in_turns(answer, version, Turn(SystemClock()))
+    assert len(partitions.encoded[version]) > 1234
+    assert encoded(partitions, version) == at_once

@@ -26,10 +26,11 @@ def verify(paths: tuple[str, ...], deep: bool, as_json: bool) -> None:
 
     Every batch (header, checksum, offsets), the indexes, aborted
     transactions, producers' snapshots, leader epochs, checkpoints and the
-    metadata beside it, those of Apache Kafka as well. A fault is a line with file and byte,
-    and makes the exit code 1. A note is a line, too: of what is odd, or what
-    the next start puts right. Nothing is changed and nothing locked. While a broker is at work, only its batches
-    can be looked at: the rest may change in between.
+    metadata beside it, those of Apache Kafka as well. A fault is a line
+    with file and byte, and makes the exit code 1. A note is a line, too: of
+    what is odd, or what the next start puts right. Nothing is changed and
+    nothing locked. While a broker is at work, only its batches can be
+    looked at: the rest may change in between.
     """
     from kwire.cli.progress import clear_bar, progress
     from kwire.cluster.stores.inspection import inspect_journal

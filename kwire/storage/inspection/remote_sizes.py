@@ -9,8 +9,6 @@ from typing import NamedTuple
 from kwire.metadata.names import REMOTE_LOG_METADATA
 from kwire.ports.files import FileSystem
 from kwire.ports.input import open_input
-from kwire.protocol.codec.errors import MalformedError, UnsupportedVersionError
-from kwire.protocol.framed import UnknownRecord
 from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import crc_matches
 from kwire.protocol.records.record import iter_records
@@ -39,9 +37,10 @@ def remote_sizes(files: FileSystem, log_dirs: Iterable[str]) -> list[RemoteSize]
         for name in files.list(log_dir):
             parsed = layout.parse_partition_dir(name)
             if parsed is not None and not parsed.suffix and parsed.topic == REMOTE_LOG_METADATA:
-                with suppress(NoBatch, CorruptBatchError, MalformedError, UnsupportedVersionError, UnknownRecord):
+                with suppress(NoBatch, CorruptBatchError):
                     for value in _records(files, f"{log_dir}/{name}"):
-                        account.take_up(value)
+                        with suppress(ValueError):  # a record that brokers pass over, too
+                            account.take_up(value)
     return sizes_of(account)
 
 

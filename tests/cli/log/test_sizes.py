@@ -21,6 +21,7 @@ from kwire.protocol.remote_log_records.records import (
     RemoteLogSegmentIdEntry,
     RemoteLogSegmentMetadataRecord,
     RemoteLogSegmentMetadataUpdateRecord,
+    SegmentLeaderEpochEntry,
     TopicIdPartitionEntry,
 )
 from kwire.protocol.remote_log_records.serde import encode_record
@@ -71,7 +72,14 @@ def remote(state: SegmentState, number: int, size: int = 0) -> bytes:
     place = TopicIdPartitionEntry(name="a", id=bytes(16), partition=1)
     segment = RemoteLogSegmentIdEntry(topic_id_partition=place, id=bytes([number]) * 16)
     if state is SegmentState.COPY_SEGMENT_STARTED:
-        return encode_record(RemoteLogSegmentMetadataRecord(remote_log_segment_id=segment, segment_size_in_bytes=size))
+        return encode_record(
+            RemoteLogSegmentMetadataRecord(
+                remote_log_segment_id=segment,
+                end_offset=9,
+                segment_leader_epochs=[SegmentLeaderEpochEntry(leader_epoch=0, offset=0)],
+                segment_size_in_bytes=size,
+            )
+        )
     return encode_record(
         RemoteLogSegmentMetadataUpdateRecord(remote_log_segment_id=segment, remote_log_segment_state=state)
     )
@@ -83,6 +91,7 @@ def test_remote_storage(kwire, log_dir: Path) -> None:
     values = [remote(started, number, 1000 + number) for number in range(4)]
     values += [remote(finished, number) for number in range(3)]
     values.append(remote(SegmentState.DELETE_SEGMENT_STARTED, 0))
+    values.insert(2, encode_record(RemoteLogSegmentMetadataRecord()))  # of no offsets: brokers pass it over
     records = [Record(index, 0, None, value, []) for index, value in enumerate(values)]
     folder = log_dir / "__remote_log_metadata-7"
     folder.mkdir()

@@ -15,7 +15,6 @@ from kwire.cluster.replica import MAX_TIMESTAMP
 from kwire.cluster.tiering.metadata import RemoteLogMetadata
 from kwire.cluster.tiering.settings import TieringSettings
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records.errors import CorruptBatchError
 from kwire.remote.errors import RemoteStorageError
 from kwire.storage.sparse_index import CorruptIndex
 from kwire.storage.throttle import Throttle
@@ -190,8 +189,6 @@ class RemoteReads:
     async def _read(self, read: Callable[[], Awaitable[T]], outcome: _Outcome[T]) -> None:
         try:
             outcome.value = await read()
-        except CorruptBatchError as error:
-            outcome.error = self._unreadable(error)
         except KafkaError as error:
             outcome.error = error
         except (RemoteStorageError, CorruptIndex, OSError) as error:

@@ -23,6 +23,8 @@ from kwire.storage.transaction_index import AbortedTransaction, decode_transacti
 
 FOLDER = "remote-log-index-cache"
 
+_DECODED_HERE = 10_000
+"""Bytes of a .txnindex that are decoded by the event loop itself: less than a millisecond."""
 _MOST_FILES = 500
 """Each of them is open."""
 _MOST_BYTES = 1 << 31
@@ -84,7 +86,12 @@ class IndexCache:
         if not segment.has_transactions:
             return []
         file = await self._file(of, segment, layout.TRANSACTION_INDEX)
-        return decode_transactions(file.pread(file.size(), 0), segment.start_offset)
+
+        def read() -> list[AbortedTransaction]:
+            return decode_transactions(file.pread(file.size(), 0), segment.start_offset)
+
+        # It may tell of very many, which are decoded beside the event loop.
+        return await self._services.executor.run(read) if file.size() > _DECODED_HERE else read()
 
     async def _file(self, of: TopicIdPartition, segment: RemoteSegment, suffix: str) -> File:
         name = f"{segment.start_offset}_{uuids.to_text(segment.id)}{suffix}"

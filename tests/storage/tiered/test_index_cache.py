@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import trio
 import trio.testing
 
 from kwire.ports.clock import TrioClock
-from kwire.ports.executor import InlineExecutor
+from kwire.ports.executor import Executor, InlineExecutor
 from kwire.ports.memory_files import MemoryFileSystem
 from kwire.ports.randomness import SeededRandomness
 from kwire.remote.memory import MemoryObjectStore
@@ -16,6 +20,7 @@ from kwire.storage.services import StorageServices
 from kwire.storage.tiered import index_cache
 from kwire.storage.tiered.index_cache import IndexCache
 from kwire.storage.tiered.remote_segment import RemoteSegment, TopicIdPartition
+from kwire.storage.transaction_index import AbortedTransaction
 
 OF = TopicIdPartition("t", bytes(16), 0)
 FOLDER = "logs/remote-log-index-cache"
@@ -33,11 +38,11 @@ class Reads:
 
 
 class Place:
-    def __init__(self, *, max_bytes: int = 1 << 20, ttl_ms: int = -1) -> None:
+    def __init__(self, *, max_bytes: int = 1 << 20, ttl_ms: int = -1, executor: Executor | None = None) -> None:
         self.files = MemoryFileSystem()
         self.reads = Reads()
         self.store = MemoryObjectStore(TrioClock(), self.reads)
-        services = StorageServices.of(self.files, InlineExecutor(), TrioClock(), SeededRandomness(1))
+        services = StorageServices.of(self.files, executor or InlineExecutor(), TrioClock(), SeededRandomness(1))
         limiter = trio.CapacityLimiter(10)
         self.cache = IndexCache(services, self.store, limiter, FOLDER, lambda: max_bytes, ttl_ms)
 
@@ -90,3 +95,30 @@ async def test_no_more_files_are_open_than_a_process_may_have(
     for segment in await place.segments(20):
         await place.cache.offsets(OF, segment)
     assert len(place.files.list(FOLDER)) == 5
+
+
+class CountingExecutor(InlineExecutor):
+    """Notes the names of what is left to it."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        self.names.append(function.__name__)
+        return await super().run(function, *arguments)
+
+
+@pytest.mark.parametrize(("count", "beside"), [(0, False), (3, False), (400, True)])
+async def test_many_aborted_transactions_are_decoded_beside_the_event_loop(
+    count: int, beside: bool, autojump_clock: trio.testing.MockClock
+) -> None:
+    executor = CountingExecutor()
+    place = Place(executor=executor)
+    (plain,) = await place.segments(1)
+    segment = replace(plain, has_transactions=True)
+    aborted = [AbortedTransaction(number, number, number + 1, number) for number in range(count)]
+    encoded = b"".join(transaction.encode() for transaction in aborted)
+    await place.store.put(segment.key(OF, layout.TRANSACTION_INDEX), [encoded])
+    assert await place.cache.transactions(OF, segment) == aborted
+    assert ("read" in executor.names) is beside
+    assert await place.cache.transactions(OF, plain) == []

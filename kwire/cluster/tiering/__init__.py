@@ -12,6 +12,7 @@ finished: it is deleted, and made again. Deletions are announced likewise.
 
     metadata        reads and writes those records, and knows what they amount to
     tiering         what goes on beside the requests: copies, expiry, the removal of deleted topics' segments
+    rounds          how it goes on: at intervals, some partitions at once, what fails again later
     copier          one partition: which segments are copied next
     remover         deleting copies
     reads           fetches and look-ups by time of what is not here any more

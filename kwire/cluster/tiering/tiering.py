@@ -9,7 +9,7 @@ await tiering.mark_deleted(topics)         before topics are deleted
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import trio
@@ -20,13 +20,13 @@ from kwire.cluster.tiering.copier import Copier
 from kwire.cluster.tiering.metadata import RemoteLogMetadata
 from kwire.cluster.tiering.reads import RemoteReads, identity
 from kwire.cluster.tiering.remover import Remover
+from kwire.cluster.tiering.rounds import Rounds
 from kwire.cluster.tiering.settings import TieringSettings
 from kwire.metadata.image import MetadataImage, TopicImage
 from kwire.metadata.names import REMOTE_LOG_METADATA
 from kwire.metadata.store import MetadataStore
 from kwire.ports.randomness import Randomness
 from kwire.protocol.errors import KafkaError
-from kwire.remote.errors import RemoteStorageError
 from kwire.remote.object_store import ObjectStore
 from kwire.storage.services import StorageServices
 from kwire.storage.throttle import Throttle
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_EXPECTED = (RemoteStorageError, KafkaError)
 _SAYING = frozenset({"remote.storage.enable", "remote.log.delete.on.disable"})
 """The configs of a topic that may have something in remote storage; the broker gives no defaults for them."""
 
@@ -116,9 +115,12 @@ class Tiering:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._metadata.run)
             nursery.start_soon(self._chunks.run)
-            nursery.start_soon(self._each, "copies", self._tiered, self._copier.copy, lambda: settings.copiers)
-            nursery.start_soon(self._each, "clean-up", self._led, self._clean_up, lambda: settings.expirers)
-            nursery.start_soon(self._each, "removal", self._removable, self._remove_all, lambda: settings.expirers)
+            for rounds in (
+                Rounds("copies", self._tiered, self._copier.copy, identity, lambda: settings.copiers),
+                Rounds("clean-up", self._led, self._clean_up, identity, lambda: settings.expirers),
+                Rounds("removal", self._removable, self._remove_all, lambda of: of, lambda: settings.expirers),
+            ):
+                nursery.start_soon(rounds.run, settings, self._randomness)
 
     def follow(self, image: MetadataImage) -> None:
         """Takes over how many partitions `__remote_log_metadata` has."""
@@ -137,53 +139,7 @@ class Tiering:
         """What lies in remote storage, of the partitions whose records this broker keeps."""
         return self._metadata.known()
 
-    # At intervals
-
-    async def _each(
-        self,
-        what: str,
-        find: Callable[[], Iterable[Partition] | Iterable[TopicIdPartition]],
-        work: Callable[..., Awaitable[None]],
-        at_once: Callable[[], int],
-    ) -> None:
-        """Does the work for all that are found, some at once, at intervals; what fails waits longer each time."""
-        settings = self._settings
-        busy: set[TopicIdPartition] = set()
-        retries: dict[TopicIdPartition, _Retry] = {}
-        wake = trio.Event()
-
-        async def one(found: Partition | TopicIdPartition) -> None:
-            key = _key(found)
-            try:
-                await work(found)
-            except _EXPECTED as error:
-                retry = retries[key] = retries.get(key) or _Retry(settings, self._randomness)
-                retry.failed()
-                logger.warning("tiered storage: %s of %s failed, tried again later: %s", what, key, error)
-            except Exception:
-                retry = retries[key] = retries.get(key) or _Retry(settings, self._randomness)
-                retry.failed()
-                logger.exception("tiered storage: %s of %s failed, tried again later", what, key)
-            else:
-                retries.pop(key, None)
-            finally:
-                busy.discard(key)
-                wake.set()
-
-        async with trio.open_nursery() as nursery:
-            while True:
-                present = {_key(found): found for found in find()}
-                retries = {key: retry for key, retry in retries.items() if key in present or key in busy}
-                for key, found in present.items():
-                    if key in busy or (key in retries and not retries[key].due):
-                        continue
-                    while len(busy) >= at_once():
-                        wake = trio.Event()
-                        await wake.wait()
-                    busy.add(key)
-                    nursery.start_soon(one, found)
-                soonest = min((retry.at for key, retry in retries.items() if key not in busy), default=float("inf"))
-                await trio.sleep_until(min(trio.current_time() + settings.task_interval_s, soonest))
+    # What there is to do
 
     def _led(self) -> Iterator[Partition]:
         """The partitions of which this broker may have something to tidy up in remote storage."""
@@ -260,12 +216,23 @@ class Tiering:
         To be called before their deletion is committed: a mark of a topic that is still there means nothing. Raises
         KafkaError where that cannot be written.
         """
+        failures: list[KafkaError] = []
         for topic in topics:
             of_all = set(self._metadata.partitions_of(topic.id))
             if any(partition.log is not None and partition.log.tiered for partition in self._here(topic)):
                 of_all.update(TopicIdPartition(topic.name, topic.id, index) for index in range(len(topic.partitions)))
-            for of in of_all:  # a copy may begin at any moment: those without any are marked too
-                await self._metadata.delete_partition(of, DeleteState.DELETE_PARTITION_MARKED)
+            # A copy may begin at any moment: those without any are marked too. Together they need a few fsyncs.
+            async with trio.open_nursery() as nursery:
+                for of in of_all:
+                    nursery.start_soon(self._mark, of, failures)
+        if failures:
+            raise failures[0]
+
+    async def _mark(self, of: TopicIdPartition, failures: list[KafkaError]) -> None:
+        try:
+            await self._metadata.delete_partition(of, DeleteState.DELETE_PARTITION_MARKED)
+        except KafkaError as error:
+            failures.append(error)
 
     def _here(self, topic: TopicImage) -> Iterator[Partition]:
         for index in range(len(topic.partitions)):
@@ -284,27 +251,3 @@ class Tiering:
             await self._remover.remove(of, segment)
         await self._metadata.delete_partition(of, DeleteState.DELETE_PARTITION_FINISHED)
         logger.info("removed what was in remote storage of %s, which is deleted", of)
-
-
-class _Retry:
-    """When what failed is tried again: the waits double."""
-
-    def __init__(self, settings: TieringSettings, randomness: Randomness) -> None:
-        self._settings = settings
-        self._randomness = randomness
-        self._wait_s = settings.first_backoff_s
-        self.at = 0.0
-        """By Trio's clock."""
-
-    def failed(self) -> None:
-        jitter = 1 + self._settings.backoff_jitter * (self._randomness.below(2001) / 1000 - 1)
-        self.at = trio.current_time() + self._wait_s * jitter
-        self._wait_s = min(2 * self._wait_s, self._settings.longest_backoff_s)
-
-    @property
-    def due(self) -> bool:
-        return trio.current_time() >= self.at
-
-
-def _key(found: Partition | TopicIdPartition) -> TopicIdPartition:
-    return found if isinstance(found, TopicIdPartition) else identity(found)

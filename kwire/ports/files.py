@@ -74,6 +74,9 @@ class FileSystem(Protocol):
 
     def remove(self, path: str) -> None: ...
 
+    def remove_dir(self, path: str) -> None:
+        """An empty folder; OSError where there is something in it."""
+
     def remove_tree(self, path: str) -> None: ...
 
     def read(self, path: str) -> bytes: ...

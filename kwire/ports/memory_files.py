@@ -150,6 +150,8 @@ class MemoryFileSystem:
 
     def rename(self, old: str, new: str) -> None:
         self.check("rename", old)
+        if posixpath.dirname(new) not in self._dirs:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", new)
         if old in self._dirs:
             self._rename_dir(old, new)
         else:
@@ -171,6 +173,11 @@ class MemoryFileSystem:
         self.check("remove", path)
         self._node(path)
         del self._nodes[path]
+
+    def remove_dir(self, path: str) -> None:
+        if self.list(path):
+            raise OSError(errno.ENOTEMPTY, "Directory not empty", path)
+        self.remove_tree(path)
 
     def remove_tree(self, path: str) -> None:
         self.check("remove", path)

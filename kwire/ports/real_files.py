@@ -143,6 +143,9 @@ class PosixFileSystem:
     def remove(self, path: str) -> None:
         os.unlink(path)
 
+    def remove_dir(self, path: str) -> None:
+        os.rmdir(path)
+
     def remove_tree(self, path: str) -> None:
         shutil.rmtree(path)
 

@@ -1,10 +1,11 @@
 """An object store in a folder: a disk of its own, or a network file system that all brokers mount.
 
-    ROOT/topic-id/0/00000000000000000042-segment-id.log     an object, under its key
-    ROOT/~uploads/1f0c...                                   one to be: no key has a `~` in it
+    ROOT/topic-id/0/00000000000000000042-segment-id/00000000000000000042.log    an object, under its key
+    ROOT/~uploads/1f0c...                                                       one to be: no key has a `~` in it
 
 An object is written there, synced, and renamed to its key; then the folders on the way to it are synced. Folders that
-have become empty stay. What a crash left in ~uploads is removed with the first put after a start, once it is a day old.
+have become empty with a deletion go too: each segment has one, and years bring many. What a crash left in ~uploads is
+removed with the first put after a start, once it is a day old.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ PIECE_BYTES = 1 << 20
 """Of a file, held in memory while it is copied."""
 STEP_PIECES = 8
 """Copied by a worker thread before others get their turn."""
+
+ATTEMPTS = 3
+"""To put an object into its folder, which another broker may find empty and remove."""
 
 _NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR})
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
@@ -82,6 +86,9 @@ class DirectoryObjectStore:
         for key in keys:
             with suppress(ObjectNotFound):
                 await self._run("delete", key, self._files.remove, f"{self._root}/{key}")
+        for folder in dict.fromkeys(f"{self._root}/{key}".rpartition("/")[0] for key in keys):
+            with suppress(ObjectNotFound):
+                await self._run("delete", folder, self._tidy, folder)
 
     async def list(self, prefix: str) -> AsyncIterator[Found]:
         check_prefix(prefix)
@@ -125,6 +132,15 @@ class DirectoryObjectStore:
     def _finish(self, file: File, upload: str, path: str) -> None:
         file.sync()
         file.close()
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                self._place(upload, path)
+                return
+            except FileNotFoundError:
+                if attempt == ATTEMPTS:
+                    raise
+
+    def _place(self, upload: str, path: str) -> None:
         folder = path.rpartition("/")[0]
         if folder not in self._known_folders or not self._files.exists(folder):
             self._files.make_dirs(folder)
@@ -132,6 +148,19 @@ class DirectoryObjectStore:
                 self._files.sync_dir(outer)
             self._known_folders.add(folder)
         self._files.rename(upload, path)
+        self._files.sync_dir(folder)
+
+    def _tidy(self, folder: str) -> None:
+        """Makes deletions in a folder durable; removes it where nothing is left in it, and likewise those around it."""
+        while folder != self._root:
+            self._known_folders.discard(folder)
+            try:
+                self._files.remove_dir(folder)
+            except FileNotFoundError:
+                pass
+            except OSError:
+                break
+            folder = folder.rpartition("/")[0]
         self._files.sync_dir(folder)
 
     def _discard(self, file: File, upload: str) -> None:

@@ -100,8 +100,22 @@ def test_rename_replaces_a_file_and_moves_a_folder(place):
     files.rename(f"{root}/new/in/y", f"{root}/new/in/x")
     assert files.list(f"{root}/new/in") == ["x"]
     assert files.read(f"{root}/new/in/x") == b"2"
+    with pytest.raises(FileNotFoundError):
+        files.rename(f"{root}/new/in/x", f"{root}/missing/x")
+    assert files.read(f"{root}/new/in/x") == b"2"
     files.remove_tree(f"{root}/new")
     assert files.list(root) == []
+
+
+def test_only_an_empty_folder_is_removed(place):
+    files, root = place
+    files.make_dirs(f"{root}/a/b")
+    with pytest.raises(OSError, match="not empty"):
+        files.remove_dir(f"{root}/a")
+    files.remove_dir(f"{root}/a/b")
+    assert files.list(f"{root}/a") == []
+    with pytest.raises(FileNotFoundError):
+        files.remove_dir(f"{root}/a/b")
 
 
 def test_an_atomic_write_leaves_no_temporary(place):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import trio.lowlevel
 from kwire.ports.clock import SystemClock
 from kwire.ports.memory_files import MemoryFileSystem
 from kwire.ports.memory_transport import MemoryNetwork
-from kwire.ports.simulated_disk import Effect, Killed, Order, SimulatedDisk, kill_at, once
+from kwire.ports.simulated_disk import Call, Effect, Killed, Order, SimulatedDisk, kill_at, once
 from kwire.ports.system import system_ports
 from kwire.remote.directory import FORGOTTEN_MS, UPLOADS, DirectoryObjectStore
 from kwire.remote.errors import AccessDenied, ObjectNotFound, RemoteStorageError, RemoteStorageUnavailable
@@ -72,10 +73,55 @@ async def test_a_folder_is_no_object(store: DirectoryObjectStore) -> None:
 
 async def test_a_folder_that_vanished_is_made_again(store: DirectoryObjectStore, tmp_path: Path) -> None:
     await store.put("a/b", [b"x"])
-    await store.delete(["a/b"])
-    (tmp_path / "objects" / "a").rmdir()
+    shutil.rmtree(tmp_path / "objects" / "a")
     await store.put("a/c", [b"y"])
     assert await store.get("a/c", 0, 1) == b"y"
+
+
+async def test_no_folder_is_left_of_objects_that_were_deleted(store: DirectoryObjectStore, tmp_path: Path) -> None:
+    objects = tmp_path / "objects"
+    await store.put("t/0/a/log", [b"x"])
+    await store.put("t/0/a/index", [b"x"])
+    await store.put("t/0/b/log", [b"x"])
+    await store.delete(["t/0/a/index"])
+    assert await keys(store) == ["t/0/a/log", "t/0/b/log"]
+    await store.delete(["t/0/a/log", "t/0/a/index"])
+    assert os.listdir(objects / "t" / "0") == ["b"]
+    (objects / "t" / "0" / "c").mkdir()  # a deletion that was interrupted
+    await store.delete(["t/0/b/log", "t/0/c/log"])
+    assert os.listdir(objects) == [UPLOADS]
+    await store.put("t/0/a/log", [b"y"])
+    assert await store.get("t/0/a/log", 0, 1) == b"y"
+
+
+async def test_a_folder_may_vanish_amid_a_put() -> None:
+    disk = SimulatedDisk()
+    store = opened(disk)
+    await store.put("other", [])
+
+    def another_broker_deletes(call: Call) -> None:
+        if call.operation == "rename":
+            disk.fault = None
+            disk.remove_tree("/data/objects/a")
+
+    disk.fault = another_broker_deletes
+    await store.put("a/b/c", [b"content"])
+    assert disk.fault is None
+    disk.cut_power()
+    assert await opened(disk).get("a/b/c", 0, 10) == b"content"
+
+
+@pytest.mark.parametrize("order", Order)
+async def test_what_was_deleted_does_not_come_back(order: Order) -> None:
+    for seed in range(20):
+        disk = SimulatedDisk(order=order, seed=seed)
+        store = opened(disk)
+        await store.put("t/0/a/log", [b"x"])
+        await store.put("t/0/b/log", [b"x"])
+        await store.put("t/0/b/index", [b"x"])
+        await store.delete(["t/0/a/log", "t/0/b/index"])
+        disk.cut_power()
+        assert await keys(opened(disk)) == ["t/0/b/log"]
 
 
 async def test_a_place_that_is_none(tmp_path: Path) -> None:

@@ -210,6 +210,8 @@ class SimulatedDisk:
     def rename(self, old: str, new: str) -> None:
         self._call("rename", old)
         tree = self._names.tree
+        if posixpath.dirname(new) not in tree.folders:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", new)
         if old in tree.folders:
             if new in tree.folders and self.list(new):
                 raise OSError(errno.ENOTEMPTY, "Directory not empty", new)
@@ -222,6 +224,12 @@ class SimulatedDisk:
         self._content(path)
         self._names.remove(self.moment, path)
 
+    def remove_dir(self, path: str) -> None:
+        if self.list(path):
+            raise OSError(errno.ENOTEMPTY, "Directory not empty", path)
+        self._call("remove", path)
+        self._names.remove(self.moment, path)
+
     def remove_tree(self, path: str) -> None:
         for name in self.list(path):
             inner = f"{path}/{name}"
@@ -229,8 +237,7 @@ class SimulatedDisk:
                 self.remove_tree(inner)
             else:
                 self.remove(inner)
-        self._call("remove", path)
-        self._names.remove(self.moment, path)
+        self.remove_dir(path)
 
     def read(self, path: str) -> bytes:
         self._call("read", path)

@@ -200,6 +200,7 @@ class ReplicaManager:
         configs: dict[str, LogConfig] = {}
         places = trio.Semaphore(_PARALLEL)
         failures: dict[str, KafkaError] = {}
+        missing: list[Partition] = []
         turn = Turn(self._clock)
         async with trio.open_nursery() as nursery:
             for arrival in arrivals:
@@ -215,11 +216,20 @@ class ReplicaManager:
                     partition.log = present
                     present.config = config
                 else:
+                    if present is None and not arrival.is_new and self.broker_id in arrival.state.isr:
+                        missing.append(partition)
                     await places.acquire()
                     nursery.start_soon(self._open_log, arrival, config, places, failures)
         if failures:  # of one dir, most likely: a line for each of its thousands of partitions says no more
             name, error = next(iter(failures.items()))
             logger.error("there is no log for %s; of %s: %s", _shown(list(failures)), name, error)
+        begun = [partition.name for partition in missing if partition.log is not None]
+        if begun:
+            logger.warning(
+                "in no log dir, so that they begin anew, empty: the logs of %s; if they are in one that is not in "
+                "log.dirs any more, stop the broker, put it back, and remove the empty ones",
+                _shown(begun),
+            )
         for arrival in arrivals:
             await self._give_role(arrival.partition, arrival.state)
             await turn.share()

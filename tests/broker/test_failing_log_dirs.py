@@ -136,6 +136,25 @@ async def test_a_dir_that_is_not_mounted(autojump_clock, caplog) -> None:
         assert read_all(scene.log("two")) == [(0, "before")]
 
 
+async def test_a_dir_that_was_taken_out_of_log_dirs(autojump_clock, caplog) -> None:
+    """As with Apache Kafka its partitions begin anew; but not without a word."""
+    async with running(DIRS) as scene:
+        files = scene.files
+        await two_topics(scene)
+    caplog.clear()
+    async with running({"log.dirs": "/one"}, files=files) as scene:
+        assert read_all(scene.log("one")) == [(0, "before")]
+        assert read_all(scene.log("two")) == []
+    told = [message for message in caplog.messages if "begin anew, empty" in message]
+    assert len(told) == 1
+    assert "two-0" in told[0]
+    assert "one-0" not in told[0]
+    caplog.clear()
+    async with running({"log.dirs": "/one"}, files=files) as scene:
+        await scene.create("new")
+    assert "begin anew" not in caplog.text
+
+
 async def grow(scene: Scene, topic: str, count: int) -> None:
     """Adds partitions until there are so many."""
     added = CreatePartitionsTopic(name=topic, count=count, assignments=None)

@@ -181,11 +181,11 @@ def _recovery_points(logs: list[Kept]) -> dict[TopicPartition, int]:
 
 
 def _log_start_offsets(logs: list[Kept]) -> dict[TopicPartition, int]:
-    """Only of logs that begin amid a segment, or in remote storage: otherwise the segment's name says it."""
+    """Only of logs that begin amid a segment, or may begin in remote storage: else the first segment's name says it."""
     return {
         log.key: log.log_start_offset
         for log in logs
-        if log.log_start_offset and log.log_start_offset != log.segments.first.base_offset
+        if log.log_start_offset and (log.tiered or log.log_start_offset != log.segments.first.base_offset)
     }
 
 

@@ -128,3 +128,21 @@ async def test_upkeep_says_once_that_a_dir_failed(caplog):
     await managed.upkeep.delete_old_segments()
     assert not managed.dirs[0].online
     assert len(caplog.records) == 1
+
+
+async def test_a_tiered_log_still_begins_where_its_first_segment_does_after_a_restart(autojump_clock):
+    """In remote storage there may still be what was deleted: it must not come back."""
+    house = House()
+    tiered = house.topics["t"] = config(remote_storage_enable=True, local_retention_bytes=200, segment_bytes=300)
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, TOPIC_ID, tiered)
+    for i in range(12):
+        await append(log, "x" * 50, timestamp=T0 + i)
+    log.high_watermark = log.tiered_end_offset = 12
+    assert await log.delete_old_segments(T0)
+    first = log.local_start_offset
+    assert log.log_start_offset == 0 < first
+    log.advance_log_start(first)
+    await house.stop(managed)
+    log = (await house.start()).get("t", 0)
+    assert (log.log_start_offset, log.segments.first.base_offset) == (first, first)

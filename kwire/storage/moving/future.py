@@ -96,6 +96,10 @@ class FutureLog:
         return self.source.segments
 
     @property
+    def tiered(self) -> bool:
+        return self.source.tiered
+
+    @property
     def log_start_offset(self) -> int:
         return self.source.log_start_offset
 

@@ -25,7 +25,8 @@ _MOST_RECORDS = 12
 class SeededLog:
     """Fills a topic of one broker, batch by batch. The time goes on with each batch, far at the end of a segment."""
 
-    def __init__(self, side: Side, topic: str, seed: int) -> None:
+    def __init__(self, side: Side, topic: str, seed: int, *, compressed: bool = True) -> None:
+        self._codecs = [Compression.NONE, *(Compression if compressed else ())]
         self._side = side
         self._topic = topic
         self._chance = random.Random(seed)
@@ -80,7 +81,7 @@ class SeededLog:
     def _put(self, producer: Producer | None = None, transactional_id: str | None = None) -> None:
         chance = self._chance
         records = [self._record(number) for number in range(chance.randint(1, _MOST_RECORDS))]
-        options: dict[str, object] = {"compression": chance.choice([Compression.NONE, *Compression])}
+        options: dict[str, object] = {"compression": chance.choice(self._codecs)}
         if producer is not None:
             sequence = self._sequences.get(producer.id, 0)
             self._sequences[producer.id] = sequence + len(records)

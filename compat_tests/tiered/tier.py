@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -83,7 +84,11 @@ def offset(broker: BrokerProcess, topic: str, spec: OffsetSpec) -> int:
 
 def local_bytes(broker: BrokerProcess, topic: str) -> int:
     """Of the .log files that are here."""
-    return sum(path.stat().st_size for path in (broker.data_dir / f"{topic}-0").glob("*.log"))
+    size = 0
+    for path in (broker.data_dir / f"{topic}-0").glob("*.log"):
+        with suppress(FileNotFoundError):  # deleted meanwhile
+            size += path.stat().st_size
+    return size
 
 
 def until(condition: Callable[[], bool], what: str = "it did not come to be") -> None:

@@ -171,8 +171,20 @@ class LogDir:
 
     def stopped_ms(self) -> int:
         """When the dir was last stopped cleanly, by the time of that marker's file; 0 where it is not known."""
-        path = self.file(layout.LAST_CLEAN_SHUTDOWN)
+        return self.written_ms(layout.LAST_CLEAN_SHUTDOWN)
+
+    def written_ms(self, name: str) -> int:
+        """When a file of the dir was last written (ms); 0 where it is missing."""
+        path = self.file(name)
         return self.files.modified_ms(path) if self.files.exists(path) else 0
+
+    def forget_clean_shutdown(self) -> None:
+        """From now on logs are not only appended to: that one ends where it was flushed to does not say any more that
+        it is as it was then (see `kwire.storage.recovery`)."""
+        path = self.file(layout.LAST_CLEAN_SHUTDOWN)
+        if self.files.exists(path):
+            self.files.remove(path)
+            self.files.sync_dir(self.path)
 
     def mark_clean_shutdown(self, broker_epoch: int) -> None:
         self.files.write_atomically(self.file(layout.CLEAN_SHUTDOWN), checkpoints.encode_clean_shutdown(broker_epoch))

@@ -56,6 +56,8 @@ class LogTask:
     """Up to here (exclusive) the log was compacted, which it need not be any more."""
     stopped_ms: int = 0
     """Where the broker had not stopped cleanly: when it did so before that; 0 where that is not known."""
+    recovery_point_ms: int = 0
+    """When the recovery point was written; 0 where that is not known."""
 
     @property
     def flushed(self) -> int:
@@ -243,8 +245,9 @@ class _Loader:
     def _is_untouched(self) -> bool:
         """Whether nothing was written since a clean stop, after which the broker ran once more and did not stop so.
 
-        Then all of it is on disk, as after that stop. The .log's time says so, as long as nobody sets the clock to
-        before the stop while the broker runs; and its end, which an append moves away from where it was flushed.
+        Then all of it is on disk, as after that stop. The .log's end says so, which an append moves away from where it
+        was flushed (the first truncation takes the marker of that stop away), and its time as well, as long as nobody
+        sets the clock to before the stop while the broker runs.
         """
         task = self._task
         if not task.stopped_ms or not len(self._segments):
@@ -262,7 +265,7 @@ class _Loader:
     def _recover_from(self, offset: int) -> int:
         """Goes through the segments that may hold records at or after `offset`; returns the log's end offset."""
         self._changed = True
-        segments = self._segments.from_offset(offset)
+        segments = self._segments.from_offset(self._before(offset))
         if not segments:
             return 0
         task = self._task
@@ -288,6 +291,20 @@ class _Loader:
                 break
         return next_offset
 
+    def _before(self, offset: int) -> int:
+        """`offset`; or where the segment begins that ends there, if its files may be younger than the recovery point.
+
+        A roll right after a flush leaves the point where the new segment begins, but the indexes of the one before may
+        not be on the disk, nor what was cut off it since.
+        """
+        number = self._segments.floor_number(offset)
+        if number < 1 or self._segments[number].base_offset != offset:
+            return offset
+        before = self._segments[number - 1]
+        paths = before.existing_files()
+        flushed = all(self._files.modified_ms(path) < self._task.recovery_point_ms for path in paths)
+        return offset if flushed else before.base_offset
+
     def _follows(self, segment: Segment, next_offset: int) -> bool:
         """Whether a segment can be the one after a log that ends at `next_offset`.
 
@@ -310,6 +327,7 @@ class _Loader:
         if segments:
             logger.warning("removing %d segments behind offset %d of %s", len(segments), end_offset, self._task.dir)
             self._remove(segments)
+            self._files.sync_dir(self._task.dir)
 
     def _remove(self, segments: list[Segment]) -> None:
         self._segments.remove(segments)

@@ -29,11 +29,11 @@ _LOADED_AT_ONCE = 64
 async def delete_old_segments(log: Log, now_ms: int) -> int:
     """See `Log.delete_old_segments`."""
     log.check_usable()
-    deleted = _delete(log, _before_start(log), "the log starts after it")
+    deleted = await _delete(log, _before_start(log), "the log starts after it")
     if log.config.deleted or _copied(log):
         local = "local." if _copied(log) else ""
-        deleted += _delete(log, _beyond_size(log), f"{local}retention.bytes")
-        deleted += _delete(log, await _too_old(log, now_ms), f"{local}retention.ms")
+        deleted += await _delete(log, _beyond_size(log), f"{local}retention.bytes")
+        deleted += await _delete(log, await _too_old(log, now_ms), f"{local}retention.ms")
     return deleted
 
 
@@ -94,7 +94,7 @@ async def _too_old(log: Log, now_ms: int) -> int:
         await load_newest(log, list(log.segments)[count : count + _LOADED_AT_ONCE])
 
 
-def _delete(log: Log, count: int, reason: str) -> int:
+async def _delete(log: Log, count: int, reason: str) -> int:
     """Deletes the first `count` segments, as far as the high watermark has passed them."""
     segments = log.segments
     doomed: list[Segment] = []
@@ -112,7 +112,12 @@ def _delete(log: Log, count: int, reason: str) -> int:
         return 0
     try:
         if doomed[-1] is segments.active:
+            version = segments.version
             log.roll()
+            # Nothing but the name of the new segment will say which offset comes next.
+            await log.services.executor.run(log.services.files.sync_dir, log.dir)
+            if segments.version != version:
+                return 0  # the next check sees what is left to do
         logger.info("deleting %d segments of %s below offset %d: %s", len(doomed), log.name, _end(log, doomed), reason)
         if not log.tiered:
             log.advance_log_start(_end(log, doomed))

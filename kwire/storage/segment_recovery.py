@@ -92,6 +92,7 @@ class SegmentRecovery:
                 valid,
             )
             segment.file.truncate(valid)
+            segment.file.sync()  # else a power cut might bring back what came behind, to go on after what is new
             segment.size = valid
         indexes.end()
         indexes.rewrite()

@@ -31,6 +31,8 @@ class Survey:
     promoted: set[TopicPartition] = field(default_factory=set)
     """Of the partitions, those that were future logs."""
     recovery_points: dict[TopicPartition, int] = field(default_factory=dict)
+    recovery_points_ms: int = 0
+    """When they were last written, by the time of their file; 0 where there is none."""
     log_start_offsets: dict[TopicPartition, int] = field(default_factory=dict)
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
     cleaned: dict[TopicPartition, int] = field(default_factory=dict)
@@ -50,7 +52,9 @@ class Survey:
             now_ms,
             producer_expiration_ms,
             self.cleaned.get(key, 0),
-            self.stopped_ms if self.stopped_ms <= now_ms else 0,  # the clock was set back: no file's time says anything
+            # Where the clock was set back no file's time says anything; nor does that of a copy.
+            self.stopped_ms if self.stopped_ms <= now_ms and key not in self.promoted else 0,
+            self.recovery_points_ms,
         )
 
 
@@ -77,6 +81,7 @@ def survey(log_dir: LogDir, cluster_id: str, node_id: int, new_id: Callable[[], 
     if found.partitions or found.futures:
         known = {f"{key[0]} {key[1]}": key for key in found.partitions}
         found.recovery_points = log_dir.read_checkpoint(layout.RECOVERY_POINTS, known)
+        found.recovery_points_ms = log_dir.written_ms(layout.RECOVERY_POINTS)
         found.log_start_offsets = log_dir.read_checkpoint(layout.LOG_START_OFFSETS, known)
         found.high_watermarks = log_dir.read_checkpoint(layout.HIGH_WATERMARKS, known)
         found.cleaned = log_dir.read_checkpoint(layout.CLEANER_OFFSETS, known)

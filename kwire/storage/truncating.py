@@ -32,7 +32,12 @@ def truncate_to(log: Log, offset: int) -> bool:
         return True
     try:
         log.version += 1
-        remove_segments(log, log.segments.from_base(offset + 1)[::-1])  # a crash amid that must leave no gap
+        log.log_dir.forget_clean_shutdown()
+        for segment in log.segments.from_base(offset + 1)[::-1]:
+            # A crash amid that must leave no gap: one that came back would lie behind what is cut off now.
+            remove_segments(log, [segment])
+            log.services.files.sync_dir(log.dir)
+        log.names_version += 1  # snapshots of the producers go as well
         log.segments.active.truncate_to(offset, log.services.clock.wall_ms())
         _end_at(log, offset)
         log.epochs.truncate_from_end(offset)
@@ -49,6 +54,7 @@ def truncate_fully_and_start_at(log: Log, offset: int, log_start_offset: int | N
     logger.info("truncating %s fully, it starts again at %d", log.name, offset)
     try:
         log.version += 1
+        log.log_dir.forget_clean_shutdown()
         old = list(log.segments)
         remove_files(log, old[::-1])
         log.segments.remove(old)

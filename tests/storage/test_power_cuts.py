@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from kwire.ports.simulated_disk import Order, SimulatedDisk
 from kwire.storage import checkpoints, layout
 
+from .crash.broker import Broker
 from .house import House
-from .support import ROOT, TOPIC_ID, Place, append, config, read_all, run
+from .support import ROOT, T0, TOPIC_ID, Place, append, config, end_transaction, idempotent, read_all, run
 
 SEEDS = range(40)
 FOLDER = f"{ROOT}/t-0"
@@ -88,3 +90,100 @@ def test_leader_epochs_that_are_torn_are_read_from_the_batches(order, left, clea
     place.files.write(f"{FOLDER}/{layout.LEADER_EPOCHS}", left)
     again = place.open(clean=clean, recovery_point=log.recovery_point)
     assert again.epochs.entries() == [(1, 0), (4, 2)]
+
+
+def test_what_was_cut_off_a_segment_before_a_roll_does_not_come_back_in_it(order):
+    for place in places(order):
+        log = place.open()
+        run(append, log, "a")
+        run(log.flush)
+        run(append, log, "b" * 100)
+        log.truncate_to(1)
+        log.roll()
+        place.files.cut_power()
+        assert read_all(place.open(clean=False, recovery_point=1)) in ([(0, "a")], [(0, "a"), (1, "b" * 100)])
+
+
+def test_a_truncation_over_several_segments_leaves_no_gap(order):
+    for place in places(order):
+        log = place.open()
+        for value in "abcdefghi":
+            run(append, log, value * 100)
+        run(log.flush)
+        flushed = log.recovery_point
+        log.truncate_to(1)
+        place.files.cut_power()
+        left = read_all(place.open(clean=False, recovery_point=flushed))
+        assert [offset for offset, _ in left] == list(range(len(left)))
+
+
+def test_aborted_transactions_that_a_recovery_wrote_anew_stay_hidden(order):
+    for place in places(order):
+        log = place.open()
+        run(log.append_as_leader, idempotent(["gone"], 0, transactional=True), 0)
+        run(end_transaction, log, commit=False)
+        run(append, log, "a" * 20)
+        run(log.flush)
+        run(log.close)
+        files = place.files
+        recovered = place.open(clean=False, recovery_point=log.recovery_point)
+        run(append, recovered, "b" * 200)  # in a segment of its own
+        assert len(recovered.segments) == 2
+        files.cut_power()
+        again = place.open(clean=False, recovery_point=log.recovery_point)
+        assert [(txn.first_offset, txn.last_offset) for txn in again.segments.first.transactions()] == [(0, 1)]
+
+
+def test_retention_that_leaves_no_record_leaves_the_offset_that_comes_next(order):
+    for place in places(order, retention_ms=1):
+        log = place.open()
+        run(append, log, "a")
+        run(append, log, "b")
+        run(log.flush)
+        log.high_watermark = log.log_end_offset
+        assert run(log.delete_old_segments, T0 + 10_000) == 1
+        place.files.cut_power()
+        assert place.open(clean=False, recovery_point=2).log_end_offset == 2
+
+
+def test_the_cut_of_a_recovery_lasts(order):
+    for place in places(order):
+        log = place.open()
+        run(append, log, "a")
+        run(log.flush)
+        path = log.segments.active.path(layout.LOG)
+        size = place.files.file_size(path)
+        torn = place.files.open(path)
+        torn.pwrite([bytes(100)], size)
+        torn.sync()
+        place.open(clean=False, recovery_point=1)
+        place.files.cut_power()
+        assert place.files.file_size(path) == size
+
+
+@pytest.mark.parametrize("kill", range(30))
+def test_a_cleaning_that_ends_at_any_call_loses_no_key(order, kill):
+    for seed in range(8):
+        keyed = config(cleanup_policy=frozenset({"compact"}), min_cleanable_dirty_ratio=0.0, file_delete_delay_ms=0)
+        broker = Broker(order, seed, {"t": keyed})
+        broker.start()
+        broker.do(partial(_fill, broker, keyed))
+        broker.do(partial(_clean, broker), kill=kill)
+        broker.start(power_cut=True)
+        log = broker.log("t")
+        log.high_watermark = log.log_end_offset
+        assert read_all(log)[-2:] == [(2, "c"), (3, "d")]
+
+
+async def _fill(broker, keyed):
+    log = await broker.manager.get_or_create("t", 0, TOPIC_ID, keyed)
+    for value in "abc":
+        await append(log, value)
+    log.roll()
+    await append(log, "d")
+    await log.flush()
+    log.high_watermark = log.log_end_offset
+
+
+async def _clean(broker):
+    await broker.cleaner.clean(await broker.cleaner.dirtiest())

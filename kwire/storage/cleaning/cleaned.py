@@ -95,11 +95,18 @@ def rename(files: FileSystem, folder: str, base_offset: int, old: str, new: str)
         files.rename(path, path.removesuffix(old) + new)
 
 
+def make_ready(files: FileSystem, folder: str, base_offset: int) -> None:
+    """A start after a crash takes the segment from now on: only now the old ones may go. For a worker thread."""
+    rename(files, folder, base_offset, layout.CLEANED, layout.SWAP)
+    files.sync_dir(folder)
+
+
 def discard(files: FileSystem, folder: str, base_offset: int) -> None:
     """Removes what an attempt that was given up has left."""
-    for path in _paths(files, folder, base_offset, layout.CLEANED):
-        with suppress(FileNotFoundError):
-            files.remove(path)
+    for state in (layout.CLEANED, layout.SWAP):
+        for path in _paths(files, folder, base_offset, state):
+            with suppress(FileNotFoundError):
+                files.remove(path)
 
 
 def _path(folder: str, base_offset: int, suffix: str, state: str) -> str:

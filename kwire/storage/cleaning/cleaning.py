@@ -172,6 +172,8 @@ class Cleaning:
             await self._work()
             cleaned = await worker.call(CleaningWork.cleaned)
             self._check()
+            await executor.run(cleaned_files.make_ready, files, log.dir, base_offset)
+            self._check()
         except BaseException:
             with trio.CancelScope(shield=True):
                 await executor.run(cleaned_files.discard, files, log.dir, base_offset)
@@ -196,7 +198,7 @@ class Cleaning:
 
 
 def swap_in(log: Log, cleaned: CleanedSegment, sources: Sequence[Segment]) -> None:
-    """Puts the segment in the place of those it was made of. Raises KAFKA_STORAGE_ERROR.
+    """Puts the segment, which was made ready, in the place of those it was made of. Raises KAFKA_STORAGE_ERROR.
 
     Who still sends from an old one keeps its file; a crash amid this is completed at the next start.
     """
@@ -205,7 +207,6 @@ def swap_in(log: Log, cleaned: CleanedSegment, sources: Sequence[Segment]) -> No
     first = sources[0]
     try:
         modified_ms = sources[-1].modified_ms()
-        cleaned_files.rename(files, log.dir, base_offset, layout.CLEANED, layout.SWAP)
         truncating.remove_files(log, sources, snapshot_stays=base_offset)
         cleaned_files.rename(files, log.dir, base_offset, layout.SWAP, "")
         segment = Segment(

@@ -29,10 +29,15 @@ class History:
         """To this offset the log was being truncated."""
         self.pending_start = 0
         """The log's start may be this already."""
+        self.refused: Batch | None = None
+        """Was being appended when the process ended, and was not there after that; a power cut may bring it back."""
         self.earlier: list[list[Batch]] = []
         """What the log was before each truncation since everything was flushed."""
 
     def appended(self, batch: Batch) -> None:
+        if self.refused is not None:
+            self.earlier.append([*self.batches, self.refused])
+            self.refused = None
         self.batches.append(batch)
         self.end = batch.last + 1
         self.pending = None
@@ -65,15 +70,17 @@ class History:
         """
         there = found(log)
         expected = [*self.batches, self.pending] if self.pending is not None else self.batches
-        candidates = [expected, *self.earlier] if power_cut else [expected]
+        candidates = [expected]
+        if power_cut:
+            if self.refused is not None:
+                candidates.append([*self.batches, self.refused])
+            candidates += self.earlier
         sure = self.safe if power_cut else self.end
         if self.cutting is not None:
             sure = min(sure, self.cutting)
-        if power_cut and not ordered and self.pending_start == self.end and not there:
-            # Nothing was left in the log but the name of its last segment.
-            sure = 0
         assert log.log_end_offset >= sure, f"{self.end} were appended, {sure} are sure, {log!r}"
-        assert log.log_start_offset <= max(self.start, self.pending_start)
+        if not power_cut or ordered or self.safe > self.start:  # else the first segment may have lost its name
+            assert log.log_start_offset <= max(self.start, self.pending_start)
         for candidate in candidates:
             if power_cut and self.compacted:
                 # A hole that the power cut left cannot be told from one of compaction, except below what was flushed.
@@ -86,6 +93,10 @@ class History:
             may_be_mixed = power_cut and not ordered and self.earlier
             assert may_be_mixed, f"{there} is no beginning of {expected}"
             known = self._mixture(there, candidates)
+        if self.pending is not None and self.pending not in there:
+            self.refused = self.pending
+        elif self.refused in there:
+            self.refused = None
         self.batches = [batch for batch in known if batch.last < log.log_end_offset]
         self.start = log.log_start_offset
         self.end = log.log_end_offset

@@ -171,6 +171,7 @@ def test_the_cleaner_names_the_place_of_what_it_cannot_clean(caplog):
         cleaner = LogCleaner(managed)
         with trio.move_on_after(5):
             await cleaner.clean(await cleaner.dirtiest())
-        return f"{layout.segment_name(log.segments[1].base_offset, '.log')} has no whole batch at {position}"
+        name = layout.segment_name(log.segments[1].base_offset, ".log")
+        return f"{name} has no batch with a right checksum at byte {position}"
 
     assert run(damaged_and_cleaned) in caplog.text

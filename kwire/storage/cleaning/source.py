@@ -37,4 +37,5 @@ class Source(NamedTuple):
             yield header, batch
             reached = position + header.size
         if reached < self.size:
-            raise CorruptBatchError(ErrorCode.CORRUPT_MESSAGE, f"{path} has no whole batch at {reached}")
+            message = f"{path} has no batch with a right checksum at byte {reached}"
+            raise CorruptBatchError(ErrorCode.CORRUPT_MESSAGE, message)

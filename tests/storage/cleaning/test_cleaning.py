@@ -317,7 +317,7 @@ async def test_damaged_bytes_are_not_given_a_new_checksum() -> None:
     log = await filled(place)
     path = log.segments.first.path(".log")
     place.memory.open(path).pwrite([b"\xff"], 100)
-    with pytest.raises(Uncleanable, match=r"00000000000000000000\.log has no whole batch at 0"):
+    with pytest.raises(Uncleanable, match=r"00000000000000000000\.log has no batch with a right checksum at byte 0"):
         await clean(log)
     assert log.log_dir.online
     assert not [name for name in place.names() if ".cleaned" in name]

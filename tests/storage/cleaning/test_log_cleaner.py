@@ -162,7 +162,7 @@ async def test_what_cannot_be_cleaned_is_told_of_once(caplog: pytest.LogCaptureF
         (message,) = caplog.messages
         assert message == (
             "/data/bad-0 can't be compacted, and is left alone until the broker restarts: "
-            "/data/bad-0/00000000000000000000.log has no whole batch at 0"
+            "/data/bad-0/00000000000000000000.log has no batch with a right checksum at byte 0"
         )
         assert bad.log_dir.online
         await put(bad, ("k", "goes on"))

@@ -147,7 +147,10 @@ class ReplicaManager:
         self.brokers = new.brokers
         if new.topics is not old.topics:
             await self._depart(old, new)
-            await self._arrive([arrival async for arrival in self._arrivals(old, new, starting)])
+            arrivals = [arrival async for arrival in self._arrivals(old, new, starting)]
+            if starting:
+                self._tell_lost(arrivals)
+            await self._arrive(arrivals)
         if new.configs is not old.configs and not starting:
             self._follow_configs(old, new)
 
@@ -239,6 +242,15 @@ class ReplicaManager:
         there ever was."""
         log = self._logs.get(arrival.partition.topic, arrival.partition.index)
         return log is None and arrival.state.leader == NO_LEADER and not arrival.is_new
+
+    def _tell_lost(self, arrivals: list[_Arrival]) -> None:
+        lost = [arrival.partition.name for arrival in arrivals if self._lost(arrival)]
+        if lost:
+            logger.warning(
+                "nobody leads %s, whose logs were in a log dir that is gone: bring it back and restart the broker, or "
+                "delete the topics",
+                _shown(lost),
+            )
 
     async def _open_log(
         self, arrival: _Arrival, config: LogConfig, places: trio.Semaphore, failures: dict[str, KafkaError]

@@ -136,6 +136,23 @@ async def test_a_dir_that_is_not_mounted(autojump_clock, caplog) -> None:
         assert read_all(scene.log("two")) == [(0, "before")]
 
 
+async def test_each_start_names_what_was_lost_with_a_dir(autojump_clock, caplog) -> None:
+    async with running(DIRS) as scene:
+        files = scene.files
+        await two_topics(scene)
+        files.fault = broken("/two/two-0")
+        assert (await scene.produce("two", b"lost")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        await trio.sleep(1)
+    files.fault = None
+    files.remove_tree("/two")
+    for _ in range(2):
+        caplog.clear()
+        async with running(DIRS, files=files) as scene:
+            assert (await partition(scene, "two")).error_code == ErrorCode.LEADER_NOT_AVAILABLE
+        (told,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+        assert "nobody leads two-0, whose logs were in a log dir that is gone" in told
+
+
 async def test_a_dir_that_was_taken_out_of_log_dirs(autojump_clock, caplog) -> None:
     """As with Apache Kafka its partitions begin anew; but not without a word."""
     async with running(DIRS) as scene:

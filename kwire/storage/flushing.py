@@ -35,7 +35,8 @@ def flush_up_to(log: Log, offset: int) -> tuple[Callable[[], None], Callable[[],
     """
     files, folder = log.services.files, log.dir
     offset = min(offset, log.log_end_offset)  # it may have been truncated since
-    segments = [segment for segment in _unflushed(log) if segment.base_offset < offset]
+    # One that was truncated is brought there even if nothing is left of it: else what was cut off may come back.
+    segments = [segment for segment in _unflushed(log) if segment.base_offset < offset or segment.version]
     for segment in segments:
         segment.persist_indexes()
     opened = [segment.file for segment in segments]

@@ -84,6 +84,7 @@ class Log:
         "segments",
         "services",
         "tiered_end_offset",
+        "to_lower",
         "topic",
         "topic_id",
         "version",
@@ -120,6 +121,8 @@ class Log:
         """When (seconds, monotonic) the log was last flushed or, before that, loaded."""
         self.changed = loaded.changed
         """Whether there is something to complete or to sync when the log is closed."""
+        self.to_lower: dict[str, int] = {}
+        """Checkpoints that say more of the log than a truncation has left, and what they are to say."""
         self.deleted = False
         """Whether the partition was deleted."""
         self._commits: GroupCommit | None = None
@@ -271,7 +274,15 @@ class Log:
         return await self.services.executor.run(checked.run) if checked.large else checked.run()
 
     async def _ready_to_append(self) -> None:
-        """Has a worker thread load the indexes of the active segment, if nothing was appended since the start."""
+        """Has a worker thread load the indexes of the active segment, if nothing was appended since the start.
+
+        And, after a truncation, lower the checkpoints.
+        """
+        if self.to_lower:
+            try:
+                await truncating.lower_checkpoints(self)
+            except OSError as error:
+                raise self.failed("truncation", error) from error
         while (active := self.segments.active).append_waits:
             version = active.version
             try:

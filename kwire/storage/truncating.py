@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from kwire.storage import layout, rolling
@@ -75,15 +76,22 @@ def _end_at(log: Log, offset: int) -> None:
     # What is appended now must not pass for flushed, or for clean, because of what was here before.
     if log.recovery_point > offset:
         log.recovery_point = offset
-        _lower_checkpoint(log, layout.RECOVERY_POINTS, offset)
+        log.to_lower[layout.RECOVERY_POINTS] = offset
     cleaned = log.log_dir.checkpoint(layout.CLEANER_OFFSETS).get(log.key, 0)
     if log.config.compacted or cleaned > offset:
-        _lower_checkpoint(log, layout.CLEANER_OFFSETS, offset)
+        log.to_lower[layout.CLEANER_OFFSETS] = offset
+    if log.to_lower:
+        log.services.chores.soon(log.log_dir, partial(lower_checkpoints, log))
 
 
-def _lower_checkpoint(log: Log, name: str, offset: int) -> None:
-    log_dir, key = log.log_dir, log.key
-    log.services.chores.later(0, log_dir, lambda: log_dir.lower_checkpoint(name, key, offset), holding=log_dir.writing)
+async def lower_checkpoints(log: Log) -> None:
+    """Waits until the checkpoints say no more of the log than a truncation has left of it. Raises OSError."""
+    async with log.log_dir.writing:
+        while log.to_lower:
+            name, offset = next(iter(log.to_lower.items()))
+            await log.services.executor.run(log.log_dir.lower_checkpoint, name, log.key, offset)
+            if log.to_lower.get(name) == offset:  # else it was truncated once more meanwhile
+                del log.to_lower[name]
 
 
 def remove_segments(log: Log, segments: list[Segment]) -> None:

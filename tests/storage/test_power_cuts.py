@@ -77,6 +77,17 @@ def test_segments_that_a_truncation_removed_do_not_come_back_after_a_flush(order
         assert read_all(place.open(clean=False, recovery_point=log.recovery_point)) == known
 
 
+def test_a_truncation_that_leaves_nothing_lasts_from_the_next_flush_on(order):
+    for place in places(order):
+        log = place.open()
+        run(log.flush)
+        run(append, log, "a")
+        log.truncate_to(0)
+        run(log.flush)
+        place.files.cut_power()
+        assert read_all(place.open(clean=False)) == []
+
+
 @pytest.mark.parametrize("left", [b"", b"0\n1\n", b"0\n2\n1 0\n4 ", b"0\n2\n1 0\n4 2", bytes(12)])
 @pytest.mark.parametrize("clean", [True, False])
 def test_leader_epochs_that_are_torn_are_read_from_the_batches(order, left, clean):
@@ -187,3 +198,34 @@ async def _fill(broker, keyed):
 
 async def _clean(broker):
     await broker.cleaner.clean(await broker.cleaner.dirtiest())
+
+
+def test_what_is_appended_after_a_truncation_does_not_pass_for_flushed(order):
+    topic = config(segment_bytes=400)
+    for seed in SEEDS:
+        broker = Broker(order, seed, {"t": topic})
+        broker.start()
+        broker.do(partial(_truncate_and_go_on, broker, topic))
+        broker.start(power_cut=True)
+        log = broker.log("t")
+        left = read_all(log)
+        assert [offset for offset, _ in left] == list(range(log.log_end_offset))
+        if (1, "B") in left:
+            assert 7 in log.producer_state.entries
+
+
+async def _truncate_and_go_on(broker, topic):
+    log = await broker.manager.get_or_create("t", 0, TOPIC_ID, topic)
+    for value in "abc":
+        await append(log, value)
+    log.roll()
+    await append(log, "d")
+    await append(log, "e")
+    await log.flush()
+    await broker.upkeep.write_recovery_points()
+    log.truncate_to(1)
+    await log.append_as_leader(idempotent(["B"], 0), 0)
+    await append(log, "C")
+    log.roll()
+    for value in "DEF":
+        await append(log, value)

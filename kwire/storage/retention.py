@@ -111,10 +111,11 @@ async def _delete(log: Log, count: int, reason: str) -> int:
     if not doomed:
         return 0
     try:
+        version = segments.version
         if doomed[-1] is segments.active:
-            version = segments.version
             log.roll()
-            # Nothing but the name of the new segment will say which offset comes next.
+        if log.names_version > log.names_synced:
+            # Nothing but the name of the first segment that stays may say which offset comes next.
             await log.services.executor.run(log.services.files.sync_dir, log.dir)
             if segments.version != version:
                 return 0  # the next check sees what is left to do

@@ -10,6 +10,7 @@ import pytest
 from kwire.ports.simulated_disk import Order, SimulatedDisk
 from kwire.storage import checkpoints, layout
 
+from .crash.batches import read_committed
 from .crash.broker import Broker
 from .house import House
 from .support import ROOT, T0, TOPIC_ID, Place, append, config, end_transaction, idempotent, read_all, run
@@ -145,12 +146,15 @@ def test_aborted_transactions_that_a_recovery_wrote_anew_stay_hidden(order):
         assert [(txn.first_offset, txn.last_offset) for txn in again.segments.first.transactions()] == [(0, 1)]
 
 
-def test_retention_that_leaves_no_record_leaves_the_offset_that_comes_next(order):
+@pytest.mark.parametrize("rolled", [False, True])
+def test_retention_that_leaves_no_record_leaves_the_offset_that_comes_next(order, rolled):
     for place in places(order, retention_ms=1):
         log = place.open()
         run(append, log, "a")
         run(append, log, "b")
         run(log.flush)
+        if rolled:
+            log.roll()
         log.high_watermark = log.log_end_offset
         assert run(log.delete_old_segments, T0 + 10_000) == 1
         place.files.cut_power()
@@ -183,13 +187,18 @@ def test_a_cleaning_that_ends_at_any_call_loses_no_key(order, kill):
         broker.start(power_cut=True)
         log = broker.log("t")
         log.high_watermark = log.log_end_offset
-        assert read_all(log)[-2:] == [(2, "c"), (3, "d")]
+        seen = read_committed(log)
+        assert seen[-2:] == [(4, "k", "c"), (5, "k", "d")]
+        assert "gone" not in [value for _, _, value in seen]
 
 
 async def _fill(broker, keyed):
     log = await broker.manager.get_or_create("t", 0, TOPIC_ID, keyed)
-    for value in "abc":
+    await log.append_as_leader(idempotent(["gone"], 0, transactional=True), 0)
+    for value in "ab":
         await append(log, value)
+    await end_transaction(log, commit=False)
+    await append(log, "c")
     log.roll()
     await append(log, "d")
     await log.flush()

@@ -86,8 +86,11 @@ async def _too_old(log: Log, now_ms: int) -> int:
             newest = segment.newest
             if newest is None:
                 break
-            if segment.newest_ms(newest) >= oldest_kept:
-                return count
+            try:
+                if segment.newest_ms(newest) >= oldest_kept:
+                    return count
+            except OSError as error:
+                raise log.failed("look for what is too old", error) from error
             count += 1
         else:
             return count

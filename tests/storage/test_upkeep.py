@@ -146,3 +146,17 @@ async def test_a_tiered_log_still_begins_where_its_first_segment_does_after_a_re
     await house.stop(managed)
     log = (await house.start()).get("t", 0)
     assert (log.log_start_offset, log.segments.first.base_offset) == (first, first)
+
+
+async def test_a_segment_that_vanished_keeps_no_other_dir_from_its_retention(autojump_clock):
+    house = House(("/one", "/two"))
+    managed = await house.start()
+    lost = await managed.get_or_create("lost", 0, TOPIC_ID, config(retention_ms=10))
+    other = await managed.get_or_create("t", 0, TOPIC_ID, config(retention_ms=10))
+    await append(other, "x", timestamp=T0)
+    other.high_watermark = 1
+    house.files.remove(lost.segments.active.path(layout.LOG))
+    house.clock.advance(10_000)
+    await managed.upkeep.delete_old_segments()
+    assert [log_dir.online for log_dir in managed.dirs] == [False, True]
+    assert other.log_start_offset == 1

@@ -70,7 +70,17 @@ class Copier:
             start = log.local_start_offset
             if first is not None:
                 start = min(start, first.start_offset)
-            if start > log.log_start_offset:
+            if start > log.log_start_offset and not self._metadata.mentions(of):
+                # A log that begins before its first segment here was copied: the records that told of it are lost, or
+                # in a log dir that is not there. The copies must not be taken for what the log has left behind.
+                logger.error(
+                    "%s begins at %d, here are the offsets from %d on, and the remote log metadata tell nothing of "
+                    "what is between",
+                    of,
+                    log.log_start_offset,
+                    log.local_start_offset,
+                )
+            elif start > log.log_start_offset:
                 log.advance_log_start(min(start, log.high_watermark))
             self._known[of] = log, partition.leader_epoch
         return segments

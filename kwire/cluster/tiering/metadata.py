@@ -100,6 +100,11 @@ class RemoteLogMetadata:
         found = tail.account.partitions.get(of)
         return RemoteSegments() if found is None else found
 
+    def mentions(self, of: TopicIdPartition) -> bool:
+        """Whether there ever was something of a partition, as far as is known."""
+        tail = self._tail_of(of)
+        return tail is not None and of in tail.account.mentioned
+
     def known(self) -> Iterator[tuple[TopicIdPartition, RemoteSegments]]:
         """All partitions of which there is something."""
         for tail in self._tails.values():

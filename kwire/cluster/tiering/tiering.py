@@ -192,7 +192,8 @@ class Tiering:
         for segment in expiry.doomed:
             await self._remover.remove(of, segment)
         # Where copies were switched off, the local log may begin far behind what is left there.
-        if next(segments.readable(log.epochs.entries(), log.log_start_offset), None) is None:
+        left = next(segments.readable(log.epochs.entries(), log.log_start_offset), None)
+        if left is None and self._metadata.mentions(of):
             self._advance(partition, log, log.local_start_offset)
 
     def _advance(self, partition: Partition, log: Log, offset: int) -> None:

@@ -26,11 +26,13 @@ class DeleteState(IntEnum):
 class RemoteAccount:
     """What lies in remote storage, by the records of one or more partitions of `__remote_log_metadata`."""
 
-    __slots__ = ("deleted", "partitions")
+    __slots__ = ("deleted", "mentioned", "partitions")
 
     def __init__(self) -> None:
         self.partitions: dict[TopicIdPartition, RemoteSegments] = {}
         """Of which there is something."""
+        self.mentioned: set[TopicIdPartition] = set()
+        """Of which there ever was something."""
         self.deleted: dict[TopicIdPartition, DeleteState] = {}
         """Those whose topics are, or are about to be, deleted."""
 
@@ -43,6 +45,7 @@ class RemoteAccount:
         if isinstance(record, RemoteLogSegmentMetadataRecord):
             of, segment = _partition(record.remote_log_segment_id.topic_id_partition), _segment(record)
             self.partitions.setdefault(of, RemoteSegments()).add(segment)
+            self.mentioned.add(of)
         elif isinstance(record, RemoteLogSegmentMetadataUpdateRecord):
             self._update(record)
         else:
@@ -51,6 +54,7 @@ class RemoteAccount:
             if state is DeleteState.DELETE_PARTITION_FINISHED:
                 self.deleted.pop(of, None)
                 self.partitions.pop(of, None)
+                self.mentioned.discard(of)
             else:
                 self.deleted[of] = state
 

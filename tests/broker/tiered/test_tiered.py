@@ -171,3 +171,19 @@ def written(scene: Scene) -> int:
     """Records of the remote log metadata."""
     logs = [scene.broker.replicas.partition(REMOTE_LOG_METADATA, index).log for index in range(3)]
     return sum(log.log_end_offset for log in logs if log is not None)
+
+
+async def test_a_log_keeps_its_start_while_nothing_tells_of_its_copies(autojump_clock: trio.testing.MockClock) -> None:
+    place = TieredPlace()
+    async with place.broker() as scene:
+        await scene.create("t", **TIERED)
+        await fill(scene, "t", 30)
+        await until(lambda: scene.log("t").local_start_offset >= 60)
+        keys = await place.keys()
+    for name in place.files.list("data"):
+        if name.startswith("__remote_log_metadata-"):
+            place.files.remove_tree(f"data/{name}")
+    async with place.broker() as scene:
+        await trio.sleep(60)
+        assert scene.log("t").log_start_offset == 0
+        assert set(keys) <= set(await place.keys())

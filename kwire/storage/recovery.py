@@ -109,6 +109,8 @@ class _Loader:
         self._producers = ProducerStateManager(files, task.dir, task.producer_expiration_ms, names)
         self._epochs = LeaderEpochCache()
         self._changed = False
+        self._rewritten = _EVERYTHING
+        """In the first segment that was gone through, where others follow it: its indexes are to be flushed."""
 
     def load(self) -> LoadedLog:
         task = self._task
@@ -150,7 +152,7 @@ class _Loader:
             self._producers,
             log_start_offset,
             end_offset,
-            end_offset if task.clean else min(task.recovery_point, end_offset),
+            min(end_offset if task.clean else task.recovery_point, end_offset, self._rewritten),
             min(max(task.high_watermark, log_start_offset), end_offset),
             self._load_topic_id(),
             self._changed,
@@ -271,6 +273,8 @@ class _Loader:
         task = self._task
         earlier = Segments(segment for segment in self._segments if segment.base_offset < segments[0].base_offset)
         start = segments[0].base_offset
+        if len(segments) > 1:
+            self._rewritten = segments[1].base_offset - 1
         replay(self._producers, earlier, min(task.log_start_offset, start), start, task.now_ms)
         self._epochs.truncate_from_end(start)  # the file may be older than the last truncation
         next_offset = start

@@ -238,3 +238,25 @@ async def _truncate_and_go_on(broker, topic):
     log.roll()
     for value in "DEF":
         await append(log, value)
+
+
+def test_a_cleaning_forgets_nothing_for_the_sake_of_what_a_power_cut_takes(order):
+    """Of a producer the last batch stays: that may be in the active segment."""
+    keyed = config(cleanup_policy=frozenset({"compact"}), min_cleanable_dirty_ratio=0.0, file_delete_delay_ms=0)
+    for seed in SEEDS:
+        broker = Broker(order, seed, {"t": keyed})
+        broker.start()
+        broker.do(partial(_write_twice, broker, keyed))
+        broker.do(partial(_clean, broker))
+        broker.start(power_cut=True)
+        assert 7 in broker.log("t").producer_state.entries
+
+
+async def _write_twice(broker, keyed):
+    log = await broker.manager.get_or_create("t", 0, TOPIC_ID, keyed)
+    await log.append_as_leader(idempotent(["a"], 0), 0)
+    await append(log, "b")
+    log.roll()
+    await log.flush()
+    await log.append_as_leader(idempotent(["c"], 1), 0)
+    log.high_watermark = log.log_end_offset

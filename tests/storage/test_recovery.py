@@ -120,7 +120,7 @@ async def test_recovery_begins_at_the_recovery_point():
     damage(place, layout.segment_name(0, ".log"), lambda data: data[:70] + b"!" + data[71:])
     again = place.open(clean=False, recovery_point=third)
     assert again.log_end_offset == 20
-    assert again.recovery_point == third
+    assert again.recovery_point == third - 1  # the segment before it may be younger than the point: it was gone through
     assert place.open(clean=False, recovery_point=third - 1).log_end_offset == 20
     assert place.open(clean=False, recovery_point=0).log_end_offset == 0
 

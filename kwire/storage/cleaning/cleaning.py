@@ -172,11 +172,15 @@ class Cleaning:
             await self._work()
             cleaned = await worker.call(CleaningWork.cleaned)
             self._check()
+            if log.unflushed:  # what goes may go for the sake of what came later: a producer's next batch, a marker
+                await log.flush()
+                self._check()
             await executor.run(cleaned_files.make_ready, files, log.dir, base_offset)
             self._check()
         except BaseException:
-            with trio.CancelScope(shield=True):
-                await executor.run(cleaned_files.discard, files, log.dir, base_offset)
+            if log.log_dir.online:  # else the next start does it
+                with trio.CancelScope(shield=True):
+                    await executor.run(cleaned_files.discard, files, log.dir, base_offset)
             raise
         before = [self._segments[source.base_offset] for source in sources]
         swap_in(log, cleaned, before)

@@ -23,8 +23,6 @@ logger = logging.getLogger(__name__)
 
 Surveys = Sequence[tuple[LogDir, Survey]]
 
-_CHECKPOINTS = (layout.RECOVERY_POINTS, layout.LOG_START_OFFSETS, layout.HIGH_WATERMARKS, layout.CLEANER_OFFSETS)
-
 
 async def set_aside_doubles(manager: LogManager, surveys: Surveys, topic_id: Callable[[str], bytes | None]) -> None:
     """Of a partition in two log dirs, sets those aside that are of another topic of that name.
@@ -50,7 +48,7 @@ async def set_aside_doubles(manager: LogManager, surveys: Surveys, topic_id: Cal
 async def forget_gone(manager: LogManager, surveys: Surveys) -> None:
     """Sees to it that no checkpoint speaks of partitions that are not in its dir: they may come there anew."""
     for log_dir, found in surveys:
-        gone = {key for name in _CHECKPOINTS for key in log_dir.checkpoint(name)}
+        gone = {key for name in layout.OFFSET_CHECKPOINTS for key in log_dir.checkpoint(name)}
         gone.difference_update(found.partitions, found.futures)
         if gone:
             await manager.upkeep.forget(log_dir, gone)

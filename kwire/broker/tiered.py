@@ -12,7 +12,7 @@ from kwire.cluster.replica import Bound
 from kwire.cluster.tiering.settings import TieringSettings
 from kwire.cluster.tiering.tiering import Tiering
 from kwire.config.remote_log_metadata import RemoteLogMetadataConfig
-from kwire.config.remote_storage import RemoteStorageConfig
+from kwire.config.remote_storage import RemoteStorageConfig, check_manager
 from kwire.protocol.errors import KafkaError
 from kwire.remote.object_store import ObjectStore
 from kwire.remote.opening import open_object_store
@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 def settings_of(broker: Broker) -> TieringSettings:
     """Raises ConfigError."""
     config = broker.config
+    check_manager(config["remote.log.storage.manager.class.name"])
     storage = RemoteStorageConfig(config.originals, config["remote.log.storage.manager.impl.prefix"])
     metadata = RemoteLogMetadataConfig(config.originals, config["remote.log.metadata.manager.impl.prefix"])
     return TieringSettings(lambda: broker.config, storage, metadata)

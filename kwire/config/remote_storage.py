@@ -7,10 +7,26 @@ from collections.abc import Mapping
 from kwire.config.errors import ConfigError
 from kwire.config.keys.remote_storage import BACKENDS, DIRECTORY, REMOTE_STORAGE_KEYS, S3
 from kwire.config.prefixed import PrefixedConfig
+from kwire.config.types import invalid
 
 _NEEDED = {DIRECTORY: "storage.root", S3: "storage.s3.bucket.name"}
 _MOOT_BEGINNINGS = ("fetch.chunk.cache.", "fetch.indexes.cache.", "segment.manifest.cache.")
 """Caches of Aiven's storage manager that kwire has not, or that are tuned otherwise."""
+
+
+_MANAGER = "io.aiven.kafka.tieredstorage.RemoteStorageManager"
+"""The storage manager whose settings kwire takes."""
+
+
+def check_manager(class_name: str | None) -> None:
+    """Raises ConfigError where `remote.log.storage.manager.class.name` asks for what kwire cannot load."""
+    if class_name not in (None, _MANAGER):
+        raise invalid(
+            "remote.log.storage.manager.class.name",
+            class_name,
+            "kwire loads no classes, it has stores of its own: leave it out, or say "
+            f"{_MANAGER}, whose settings they take",
+        )
 
 
 class RemoteStorageConfig(PrefixedConfig):

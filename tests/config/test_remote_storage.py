@@ -8,7 +8,7 @@ from kwire.config.broker import load
 from kwire.config.definition import ConfigKey, Status
 from kwire.config.errors import ConfigError
 from kwire.config.keys.remote_storage import BACKENDS, REMOTE_STORAGE_KEYS
-from kwire.config.remote_storage import RemoteStorageConfig
+from kwire.config.remote_storage import RemoteStorageConfig, check_manager
 
 DIRECTORY = {"rsm.config.storage.backend.class": "directory", "rsm.config.storage.root": "/objects"}
 S3 = {"rsm.config.storage.backend.class": "s3", "rsm.config.storage.s3.bucket.name": "logs"}
@@ -144,3 +144,10 @@ def test_what_is_warned_of() -> None:
 def test_what_is_not_there_yet_is_refused() -> None:
     later = [name for name, key in REMOTE_STORAGE_KEYS.items() if key.status is Status.LATER]
     assert {"compression.enabled", "encryption.enabled", "storage.aws.credentials.file"} <= set(later)
+
+
+def test_no_class_is_loaded() -> None:
+    check_manager(None)
+    check_manager("io.aiven.kafka.tieredstorage.RemoteStorageManager")
+    with pytest.raises(ConfigError, match="kwire loads no classes"):
+        check_manager("org.apache.kafka.server.log.remote.storage.LocalTieredStorage")

@@ -39,7 +39,7 @@ def test_moving_to_and_fro(cli: Cli, dirs: tuple[str, str]) -> None:
     assert partitions(cli) == {one: 2, two: 1}
     assert cli.lines("log", "move", "orders", two, "--partition", "0") == []
     assert partitions(cli) == {one: 1, two: 2}
-    cli("log", "move", "orders", one)
+    cli("log", "move", "orders", f"{one}/")
     first, second = cli.json("log", "dirs")
     assert (first["broker"], first["dir"], first["state"], first["partitions"]) == (1, one, "online", 3)
     assert first["bytes"] > 300_000

@@ -171,12 +171,13 @@ class Broker:
             except LogDirError as error:
                 raise StartError(str(error)) from None
             self._check_metadata()
-            await self._register(specs, listeners)
-            await replicas.start(store.image)
+            log_dirs = LogDirs(self)
+            missing = log_dirs.missing()
+            await self._register(specs, listeners, missing)
+            await replicas.start(store.image, dir_is_missing=bool(missing))
             objects = await self._open_objects()
             self.coordinators = Coordinators(self)
             store.subscribe(self._on_metadata)
-            log_dirs = LogDirs(self)
             await log_dirs.settle()
             async with trio.open_nursery() as nursery:
                 self.producer_ids = ProducerIds(self.controller.reserve_producer_ids, nursery.start_soon)
@@ -271,13 +272,18 @@ class Broker:
         return listeners
 
     async def _register(
-        self, specs: tuple[endpoints.ListenerSpec, ...], listeners: Mapping[endpoints.ListenerSpec, Listener]
+        self,
+        specs: tuple[endpoints.ListenerSpec, ...],
+        listeners: Mapping[endpoints.ListenerSpec, Listener],
+        missing_dirs: tuple[bytes, ...],
     ) -> None:
         ports = {spec.name: listener.port for spec, listener in listeners.items()}
         told = endpoints.advertised(self.config, specs, ports, self.ports.host_name)
         before = self.store.image.brokers.get(self.id)
         epoch = 1 if before is None else before.epoch + 1
-        changes: list[Change] = [BrokerRegistered(BrokerImage(self.id, epoch, told, self.config["broker.rack"]))]
+        log_dirs = (*(log_dir.id for log_dir in self.logs.online_dirs), *missing_dirs)
+        broker = BrokerImage(self.id, epoch, told, self.config["broker.rack"], log_dirs=log_dirs)
+        changes: list[Change] = [BrokerRegistered(broker)]
         if self.store.image.controller_id != self.id and self._given_store is None:
             changes.append(ControllerChanged(self.id))
         await self.store.commit(changes)

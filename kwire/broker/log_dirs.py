@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from kwire.cluster.lost_logs import settle_leaders
+from kwire.cluster.lost_logs import missing_dirs, settle_leaders
 from kwire.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -28,6 +28,12 @@ class LogDirs:
         self._broker = broker
         self._failed = trio.Event()
         broker.replicas.on_dir_failed = lambda: self._failed.set()
+
+    def missing(self) -> tuple[bytes, ...]:
+        """At a start: the ids of those that were there at the last one and are not, where something is missed."""
+        broker = self._broker
+        present = {log_dir.id for log_dir in broker.logs.online_dirs}
+        return missing_dirs(broker.store.image, broker.id, present, lambda *key: broker.logs.get(*key) is not None)
 
     async def run(self) -> None:
         """Follows what happens to the log dirs, until cancelled. Raises LogDirsFailed."""

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from kwire.metadata.changes import PartitionChanged
 from kwire.metadata.image import NO_LEADER, MetadataImage, PartitionImage
+
+
+def missing_dirs(
+    image: MetadataImage, broker_id: int, present: Collection[bytes], has_log: Callable[[str, int], bool]
+) -> tuple[bytes, ...]:
+    """The ids of the log dirs with which the broker registered last, that are not `present` and may hold logs that are
+    not found anywhere else. Pure.
+    """
+    before = image.brokers.get(broker_id)
+    missing = tuple(log_dir for log_dir in before.log_dirs if log_dir not in present) if before is not None else ()
+    if missing:
+        for topic in image.topics.values():
+            for index, state in enumerate(topic.partitions):
+                if broker_id in state.isr and not has_log(topic.name, index):
+                    return missing
+    return ()
 
 
 def settle_leaders(image: MetadataImage, broker_id: int, has_log: Callable[[str, int], bool]) -> list[PartitionChanged]:

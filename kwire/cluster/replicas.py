@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import NamedTuple
 
 import trio
 
@@ -21,6 +20,7 @@ from kwire.cluster.fetcher import FetchSettings
 from kwire.cluster.fetchers import Fetchers
 from kwire.cluster.isr import ANY_EPOCH, IsrUpdater
 from kwire.cluster.leaderships import LeadershipListener, Leaderships
+from kwire.cluster.log_opening import Arrival, LogOpening, shown
 from kwire.cluster.partition import Partition
 from kwire.cluster.replica import NO_SUCH_PARTITION
 from kwire.config.broker import BrokerConfig
@@ -36,21 +36,6 @@ from kwire.storage.log_dir import LogDir
 from kwire.storage.manager import LogManager
 
 logger = logging.getLogger(__name__)
-
-_PARALLEL = 8
-"""Logs made at once: each waits for a worker thread a few times."""
-
-_SHOWN = 5
-"""Partitions that one line of the log names."""
-
-
-class _Arrival(NamedTuple):
-    """A partition that is new or changed, and its state from now on."""
-
-    partition: Partition
-    state: PartitionImage
-    is_new: bool
-    """Of a topic created just now, or just added to one."""
 
 
 class ReplicaManager:
@@ -73,6 +58,7 @@ class ReplicaManager:
         self._logs = logs
         self._clock = clock
         self._listener: str = config["inter.broker.listener.name"] or config["security.inter.broker.protocol"]
+        self._opening = LogOpening(self.broker_id, logs, clock)
         self._leaderships = Leaderships()
         self._isr = IsrUpdater(store, self.broker_id)
         self.propose_isr = self._isr.submit
@@ -118,12 +104,14 @@ class ReplicaManager:
 
     # Following the metadata
 
-    async def start(self, image: MetadataImage) -> None:
+    async def start(self, image: MetadataImage, *, dir_is_missing: bool = False) -> None:
         """Takes over the first image: takes all roles, and sets logs aside whose partitions are not here any more.
 
+        `dir_is_missing`: a log dir of the last run is not there, so that a log that is not there may be in it.
         When it returns, the store has no newer image: whoever subscribes `apply` now misses nothing.
         """
         self._logs.on_offline = self._dir_failed
+        self._opening.dir_is_missing = dir_is_missing
         strays = []
         for log in self._logs.logs.values():
             topic = image.topics.get(log.topic)
@@ -132,7 +120,7 @@ class ReplicaManager:
                 strays.append(log.key)
         if strays:
             names = [f"{name}-{index}" for name, index in strays]
-            logger.warning("set aside, since the cluster knows them no more: the logs of %s", _shown(names))
+            logger.warning("set aside, since the cluster knows them no more: the logs of %s", shown(names))
         await self._logs.set_aside(strays)
         await self._apply(MetadataImage(), image, starting=True)
         while self._store.image is not self._image:  # others committed meanwhile
@@ -148,9 +136,11 @@ class ReplicaManager:
         if new.topics is not old.topics:
             await self._depart(old, new)
             arrivals = [arrival async for arrival in self._arrivals(old, new, starting)]
-            if starting:
-                self._tell_lost(arrivals)
-            await self._arrive(arrivals)
+            await self._opening.open(arrivals, self._log_config, starting=starting)
+            turn = Turn(self._clock)
+            for arrival in arrivals:
+                await self._give_role(arrival.partition, arrival.state)
+                await turn.share()
         if new.configs is not old.configs and not starting:
             self._follow_configs(old, new)
 
@@ -182,7 +172,7 @@ class ReplicaManager:
         except KafkaError as error:
             logger.warning("not all logs of deleted partitions could be removed: %s", error)
 
-    async def _arrivals(self, old: MetadataImage, new: MetadataImage, starting: bool) -> AsyncIterator[_Arrival]:
+    async def _arrivals(self, old: MetadataImage, new: MetadataImage, starting: bool) -> AsyncIterator[Arrival]:
         turn = Turn(self._clock)
         for name, topic in new.topics.items():
             before = old.topics.get(name)
@@ -192,83 +182,11 @@ class ReplicaManager:
             for index, state in enumerate(topic.partitions):
                 is_new = index >= len(known)
                 if (is_new or state is not known[index]) and self.broker_id in state.replicas:
-                    yield _Arrival(self._partition_of(topic, index), state, is_new and not starting)
+                    yield Arrival(self._partition_of(topic, index), state, is_new and not starting)
                     await turn.share()
 
     def _partition_of(self, topic: TopicImage, index: int) -> Partition:
         return self.partitions.get((topic.name, index)) or Partition(topic.name, index, topic.id, self)
-
-    async def _arrive(self, arrivals: list[_Arrival]) -> None:
-        """Makes the logs that are missing, a few at once, and then gives each partition its role."""
-        configs: dict[str, LogConfig] = {}
-        places = trio.Semaphore(_PARALLEL)
-        failures: dict[str, KafkaError] = {}
-        missing: list[Partition] = []
-        turn = Turn(self._clock)
-        async with trio.open_nursery() as nursery:
-            for arrival in arrivals:
-                await turn.share()
-                partition = arrival.partition
-                if partition.log is not None or self._lost(arrival):
-                    continue
-                config = configs.get(partition.topic)
-                if config is None:
-                    config = configs[partition.topic] = self._log_config(partition.topic)
-                present = self._logs.get(partition.topic, partition.index)
-                if present is not None and present.topic_id == partition.topic_id:
-                    partition.log = present
-                    present.config = config
-                else:
-                    if present is None and not arrival.is_new and self.broker_id in arrival.state.isr:
-                        missing.append(partition)
-                    await places.acquire()
-                    nursery.start_soon(self._open_log, arrival, config, places, failures)
-        if failures:  # of one dir, most likely: a line for each of its thousands of partitions says no more
-            name, error = next(iter(failures.items()))
-            logger.error("there is no log for %s; of %s: %s", _shown(list(failures)), name, error)
-        begun = [partition.name for partition in missing if partition.log is not None]
-        if begun:
-            logger.warning(
-                "in no log dir, so that they begin anew, empty: the logs of %s; if they are in one that is not in "
-                "log.dirs any more, stop the broker, put it back, and remove the empty ones",
-                _shown(begun),
-            )
-        for arrival in arrivals:
-            await self._give_role(arrival.partition, arrival.state)
-            await turn.share()
-
-    def _lost(self, arrival: _Arrival) -> bool:
-        """Whether its log was lost with a log dir, and is not back: an empty one in its place would pass for all
-        there ever was."""
-        log = self._logs.get(arrival.partition.topic, arrival.partition.index)
-        return log is None and arrival.state.leader == NO_LEADER and not arrival.is_new
-
-    def _tell_lost(self, arrivals: list[_Arrival]) -> None:
-        lost = [arrival.partition.name for arrival in arrivals if self._lost(arrival)]
-        if lost:
-            logger.warning(
-                "nobody leads %s, whose logs were in a log dir that is gone: bring it back and restart the broker, or "
-                "delete the topics",
-                _shown(lost),
-            )
-
-    async def _open_log(
-        self, arrival: _Arrival, config: LogConfig, places: trio.Semaphore, failures: dict[str, KafkaError]
-    ) -> None:
-        partition, state = arrival.partition, arrival.state
-        try:
-            partition.log = await self._logs.get_or_create(
-                partition.topic,
-                partition.index,
-                partition.topic_id,
-                config,
-                directory=_directory(state, self.broker_id),
-                is_new=arrival.is_new,
-            )
-        except KafkaError as error:
-            failures[partition.name] = error
-        finally:
-            places.release()
 
     async def _give_role(self, partition: Partition, state: PartitionImage) -> None:
         follows = state.leader not in (self.broker_id, NO_LEADER)
@@ -346,13 +264,3 @@ class ReplicaManager:
             for partition in self.partitions.values():
                 if partition.leadership is not None:
                     partition.leadership.shrink_isr()
-
-
-def _shown(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
-
-
-def _directory(state: PartitionImage, broker_id: int) -> bytes | None:
-    """The id of the log dir assigned to this broker's replica."""
-    return state.directories[state.replicas.index(broker_id)] if state.directories else None

@@ -32,13 +32,17 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerImage:
-    """A registered broker. `epoch` grows with each registration; a fenced broker leads nothing and is not shown."""
+    """A registered broker. `epoch` grows with each registration; a fenced broker leads nothing and is not shown.
+
+    `log_dirs` holds the ids of its log dirs (KIP-858).
+    """
 
     id: int
     epoch: int
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
     fenced: bool = False
+    log_dirs: tuple[bytes, ...] = ()
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """The endpoint of the listener of that name."""

@@ -125,6 +125,7 @@ def _broker_to_json(broker: BrokerImage) -> Json:
         "epoch": broker.epoch,
         "rack": broker.rack,
         "fenced": broker.fenced,
+        "log_dirs": [uuids.to_text(log_dir) for log_dir in broker.log_dirs],
         "endpoints": [
             {"listener": end.listener, "host": end.host, "port": end.port, "security_protocol": end.security_protocol}
             for end in broker.endpoints
@@ -134,7 +135,8 @@ def _broker_to_json(broker: BrokerImage) -> Json:
 
 def _broker_from_json(values: Json) -> BrokerImage:
     endpoints = tuple(Endpoint(**endpoint) for endpoint in values["endpoints"])
-    return BrokerImage(values["id"], values["epoch"], endpoints, values["rack"], values["fenced"])
+    log_dirs = tuple(uuids.from_text(text) for text in values.get("log_dirs", ()))
+    return BrokerImage(values["id"], values["epoch"], endpoints, values["rack"], values["fenced"], log_dirs)
 
 
 def _topic_to_json(topic: TopicImage) -> Json:

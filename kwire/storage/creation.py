@@ -66,13 +66,6 @@ class Creation:
                 ErrorCode.KAFKA_STORAGE_ERROR,
                 f"Can't create the log of {key[0]}-{key[1]}: it may be in a log dir that is offline ({offline})",
             )
-        new = ", ".join(log_dir.path for log_dir in manager.dirs if log_dir.is_new)
-        if new and not is_new and not all(log_dir.is_new for log_dir in manager.dirs):
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"The log of {key[0]}-{key[1]} is in no log dir, and nothing was in {new} at this start: if a volume "
-                f"was to be mounted there, do so and restart the broker",
-            )
         log_dir = self._place(key, directory)
         task = LogTask(
             log_dir.file(layout.partition_dir_name(*key)),

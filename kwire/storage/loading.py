@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from kwire.config.topic import LogConfig
-from kwire.storage import recovery
+from kwire.ports.files import FileSystem
+from kwire.storage import layout, recovery
 from kwire.storage.leftovers import forget_gone, set_aside_doubles
 from kwire.storage.log import Log
 from kwire.storage.log_dir import LogDir, LogDirError
@@ -81,11 +82,13 @@ class Loading:
         ]
         if not found.clean and tasks:
             logger.warning("log dir %s was not stopped cleanly: recovering %d partitions", log_dir.path, len(tasks))
-        for key in found.partitions:
+        for number, key in enumerate(found.partitions):
             if key in manager.logs:
+                other = manager.logs[key]
+                size = await services.executor.run(_size, services.files, tasks[number].dir)
                 raise LogDirError(
-                    f"partition {key[0]}-{key[1]} is in two log dirs, {manager.logs[key].log_dir.path} and "
-                    f"{log_dir.path}: remove one of them"
+                    f"partition {key[0]}-{key[1]} is in two log dirs, {other.log_dir.path} ({other.size} bytes) and "
+                    f"{log_dir.path} ({size} bytes): take the folder {layout.partition_dir_name(*key)} out of one"
                 )
         places = trio.Semaphore(manager.config["num.recovery.threads.per.data.dir"])
         async with trio.open_nursery() as nursery:
@@ -108,6 +111,11 @@ class Loading:
         if log_dir.online:
             for task, state in zip(tasks, loaded, strict=True):
                 self._manager.logs[task.key] = Log(self._services, log_dir, task.key, task.config, state)
+
+
+def _size(files: FileSystem, folder: str) -> int:
+    """Bytes of the segments of a log that is not loaded."""
+    return sum(files.file_size(f"{folder}/{name}") for name in files.list(folder) if name.endswith(layout.LOG))
 
 
 def _load_each(services: StorageServices, tasks: list[LogTask]) -> list[LoadedLog]:

@@ -194,7 +194,7 @@ class _Loader:
             if layout.LOG in suffixes:
                 self._segments.add(self._open(base_offset, suffixes))
                 continue
-            for suffix in suffixes.intersection(layout.INDEX_SUFFIXES):
+            for suffix in sorted(suffixes.intersection(layout.INDEX_SUFFIXES)):
                 logger.warning("removing %020d%s in %s: it has no segment", base_offset, suffix, self._task.dir)
                 self._files.remove(f"{self._task.dir}/{layout.segment_name(base_offset, suffix)}")
 

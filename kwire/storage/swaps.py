@@ -13,13 +13,16 @@ from kwire.ports.files import FileSystem
 from kwire.storage import layout
 from kwire.storage.batch_walk import SCAN_WINDOW, headers
 
+_UNDONE = (layout.DELETED, layout.CLEANED)
+
 
 def finish_swaps(files: FileSystem, folder: str, names: Sequence[str]) -> list[str]:
     """Puts a partition's folder in order; returns the names of the files that are in it then. Raises OSError."""
-    kept = [name for name in names if not name.endswith((layout.DELETED, layout.CLEANED))]
+    kept = [name for name in names if not name.endswith(_UNDONE)]
     cleaned = [_offset(name) for name in names if name.endswith(layout.CLEANED)]
-    for name in set(names).difference(kept):
-        files.remove(f"{folder}/{name}")
+    for name in names:
+        if name.endswith(_UNDONE):
+            files.remove(f"{folder}/{name}")
     swaps = [name for name in kept if name.endswith(layout.SWAP)]
     if not swaps:
         return kept

@@ -128,7 +128,7 @@ async def test_a_dir_that_is_not_mounted(autojump_clock, caplog) -> None:
             assert (await scene.produce("two", b"lost")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
             assert (await scene.produce("one", b"after")).error_code == 0
             await grow(scene, "one", count)
-    assert caplog.text.count("nothing was in /two at this start") == 1
+    assert caplog.text.count("nothing was in /two: is its volume mounted?") == 1
     files.remove_tree("/two")
     files.rename("/elsewhere", "/two")
     async with running(DIRS, files=files) as scene:
@@ -154,12 +154,59 @@ async def test_each_start_names_what_was_lost_with_a_dir(autojump_clock, caplog)
 
 
 async def test_a_dir_that_was_taken_out_of_log_dirs(autojump_clock, caplog) -> None:
-    """As with Apache Kafka its partitions begin anew; but not without a word."""
+    """Empty logs in the place of those in it would pass for all there ever was."""
     async with running(DIRS) as scene:
         files = scene.files
         await two_topics(scene)
+    for count in (2, 3):
+        caplog.clear()
+        async with running({"log.dirs": "/one"}, files=files) as scene:
+            assert read_all(scene.log("one")) == [(0, "before")]
+            assert (await partition(scene, "two")).error_code == ErrorCode.LEADER_NOT_AVAILABLE
+            assert (await scene.produce("two", b"lost")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            await grow(scene, "one", count)
+        assert "nobody leads two-0, whose logs were in a log dir that is gone: bring it back" in caplog.text
+    async with running(DIRS, files=files) as scene:
+        assert read_all(scene.log("two")) == [(0, "before")]
+        assert (await scene.produce("two", b"after")).error_code == 0
+
+
+async def test_nothing_is_missed_of_a_dir_that_was_taken_out_when_it_was_empty(autojump_clock, caplog) -> None:
+    async with running(DIRS) as scene:
+        files = scene.files
+        await scene.create("one")
+        await scene.produce("one", b"before")
+    for config in ({"log.dirs": "/one"}, {"log.dirs": "/one,/three"}):
+        async with running(config, files=files) as scene:
+            assert read_all(scene.log("one"))[0] == (0, "before")
+            assert (await scene.produce("one", b"after")).error_code == 0
+    assert "gone" not in caplog.text
+
+
+async def test_topics_lost_with_a_dir_are_deleted_and_it_is_forgotten(autojump_clock, caplog) -> None:
+    async with running(DIRS) as scene:
+        files = scene.files
+        await two_topics(scene)
+    config = {"log.dirs": "/one"}
+    async with running(config, files=files) as scene:
+        await scene.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="two")], timeout_ms=1000))
+        await scene.create("two")
+        assert (await scene.produce("two", b"anew")).error_code == 0
     caplog.clear()
-    async with running({"log.dirs": "/one"}, files=files) as scene:
+    async with running(config, files=files) as scene:
+        assert read_all(scene.log("two")) == [(0, "anew")]
+        assert scene.broker.store.image.brokers[1].log_dirs == (scene.broker.logs.dirs[0].id,)
+    assert "gone" not in caplog.text
+
+
+async def test_a_log_that_went_from_a_dir_that_is_there(autojump_clock, caplog) -> None:
+    """It begins anew, as with Apache Kafka; but not without a word."""
+    async with running(DIRS) as scene:
+        files = scene.files
+        await two_topics(scene)
+    files.remove_tree("/two/two-0")
+    caplog.clear()
+    async with running(DIRS, files=files) as scene:
         assert read_all(scene.log("one")) == [(0, "before")]
         assert read_all(scene.log("two")) == []
     told = [message for message in caplog.messages if "begin anew, empty" in message]
@@ -167,7 +214,7 @@ async def test_a_dir_that_was_taken_out_of_log_dirs(autojump_clock, caplog) -> N
     assert "two-0" in told[0]
     assert "one-0" not in told[0]
     caplog.clear()
-    async with running({"log.dirs": "/one"}, files=files) as scene:
+    async with running(DIRS, files=files) as scene:
         await scene.create("new")
     assert "begin anew" not in caplog.text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kwire.cluster.lost_logs import settle_leaders
+from kwire.cluster.lost_logs import missing_dirs, settle_leaders
 from kwire.metadata.changes import BrokerRegistered, TopicCreated, apply
 from kwire.metadata.image import NO_LEADER, BrokerImage, MetadataImage, PartitionImage, TopicImage
 
@@ -42,3 +42,19 @@ def test_another_in_sync_replica_takes_the_lead() -> None:
 def test_a_replica_that_is_fenced_does_not_lead() -> None:
     image = image_of(PartitionImage((1, 2), (1, 2), 1), fenced=(2,))
     assert settled(image) == [(NO_LEADER, (2,), 1, 1)]
+
+
+def test_a_dir_is_missing_as_long_as_a_log_is() -> None:
+    here, there = b"h" * 16, b"t" * 16
+    topic = TopicImage("t", bytes(16), (PartitionImage((1,), (1,), 1), PartitionImage((2, 1), (2,), 2)))
+    image = apply(
+        MetadataImage(), [BrokerRegistered(BrokerImage(1, 1, (), log_dirs=(here, there))), TopicCreated(topic)]
+    )
+
+    def missing(present: set[bytes], *with_log: int) -> tuple[bytes, ...]:
+        return missing_dirs(image, 1, present, lambda topic, index: index in with_log)
+
+    assert missing({here}) == (there,)
+    assert missing({here, there}) == ()
+    assert missing({here}, 0) == ()  # what this broker follows comes to it again
+    assert missing_dirs(image, 2, set(), lambda topic, index: False) == ()

@@ -85,10 +85,13 @@ async def test_a_partition_in_two_dirs_is_refused():
     await house.stop(managed)
     house.dirs = ["/b"]
     managed = await house.start()
-    await managed.get_or_create("t", 0, TOPIC_ID, config())
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config())
+    await append(log, "kept")
+    size = log.size
     await house.stop(managed)
     house.dirs = ["/a", "/b"]
-    with pytest.raises(LogDirError, match="t-0 is in two log dirs, /a and /b"):
+    told = rf"t-0 is in two log dirs, /a \(0 bytes\) and /b \({size} bytes\): take the folder t-0 out of one"
+    with pytest.raises(LogDirError, match=told):
         await house.start()
 
 

@@ -42,13 +42,15 @@ def move(
     """
     from kwire.client.log_dirs import move_replicas
 
+    wanted = path.rstrip("/") or "/"  # as brokers name their dirs
+
     async def main() -> None:
         async with open_client(bootstrap, timeout) as client:
-            whose = await _broker(client, path, broker)
+            whose = await _broker(client, wanted, broker)
             moved = list(partitions) or await _partitions(client, topic, whose)
-            await move_replicas(client, whose, topic, moved, path)
+            await move_replicas(client, whose, topic, moved, wanted)
             if not no_wait:
-                await _until_there(client, whose, topic, moved, path)
+                await _until_there(client, whose, topic, moved, wanted)
 
     run_async(main)
 

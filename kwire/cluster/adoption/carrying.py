@@ -71,7 +71,9 @@ def _begin(files: FileSystem, plan: Plan, target: str, locks: ExitStack) -> None
         parsed = layout.parse_partition_dir(name)
         if name in OF_NOBODY or (parsed is not None and (parsed.topic, parsed.partition) in plan.before.moved):
             continue
-        assert target in plan.before.unfinished  # it was empty when the plan was made
+        if target not in plan.before.unfinished:  # it was empty when the plan was made
+            files.remove(f"{target}/{layout.UNFINISHED_IMPORT}")
+            raise AdoptionError(f"{target} is not empty any more: {name} came there meanwhile")
         if parsed is not None:
             files.remove_tree(f"{target}/{name}")
         else:

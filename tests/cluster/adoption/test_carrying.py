@@ -100,6 +100,16 @@ def test_sealed_segments_may_be_shared(dirs: ApacheDirs, tmp_path: Path) -> None
     assert {name for name, count in links.items() if count == 2} == {layout.segment_name(0, layout.LOG)}
 
 
+def test_a_target_that_is_filled_after_the_plan_was_made(dirs: ApacheDirs, tmp_path: Path) -> None:
+    target = tmp_path / "kwire"
+    plan = plan_import(FILES, dirs.names, [str(target)], Mode.COPY, skip_incomplete=False)
+    target.mkdir()
+    (target / "letters").write_text("to keep")
+    with pytest.raises(AdoptionError, match="kwire is not empty any more: letters came there meanwhile"):
+        carry_out(FILES, plan, SeededRandomness(1).uuid, lambda count: None)
+    assert {path.name for path in target.iterdir()} == {".lock", "letters"}
+
+
 def test_after_a_crash_what_recovery_makes_anew_stays_behind(tmp_path: Path) -> None:
     dirs = make(tmp_path, clean=False)
     folder = dirs.paths[0] / "prices-0"

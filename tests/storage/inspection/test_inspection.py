@@ -253,8 +253,10 @@ def test_while_a_broker_is_at_work_only_batches_are_looked_at(log_dir: Path) -> 
     for snapshot in (log_dir / "t-0").glob("*.snapshot"):
         snapshot.write_bytes(b"half of it")
     last.write_bytes(last.read_bytes()[:-3])
+    last.with_suffix(".log.deleted").touch()
     with at_work(log_dir):
         said = texts(log_dir)
+        assert not any("deleted" in text for text in said)
         assert all(": note: " in text for text in said)
         assert "being written" in said[-1]
         data = bytearray(first.read_bytes())

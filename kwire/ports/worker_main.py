@@ -18,8 +18,9 @@ from typing import Any, BinaryIO
 
 _LENGTH = struct.Struct(">I")
 
-_NICENESS = 10
-"""How much the broker goes before: requests are waited for, a worker is not."""
+_NICENESS = 5
+"""How much the broker goes before: requests are waited for, a worker is not. With more it would be left with a tenth of
+a core where all are busy, and might never catch up."""
 
 _OUT_OF_MEMORY_SCORE = "500"
 """Where the system has no memory left it takes the worker, not the broker."""

@@ -113,22 +113,33 @@ async def _delete(log: Log, count: int, reason: str) -> int:
         doomed.append(segments[number])
     if not doomed:
         return 0
+    deleted = 0
     try:
-        version = segments.version
         if doomed[-1] is segments.active:
             log.roll()
-        if log.names_version > log.names_synced:
-            # Nothing but the name of the first segment that stays may say which offset comes next.
-            await log.services.executor.run(log.services.files.sync_dir, log.dir)
-            if segments.version != version:
-                return 0  # the next check sees what is left to do
+        # Nothing but the name of the first segment that stays may say which offset comes next. And a crash amid must
+        # leave no gap: a segment that came back before one that did not would have recovery cut off what follows.
+        if not await _names_are_on_disk(log):
+            return 0  # the next check sees what is left to do
         logger.info("deleting %d segments of %s below offset %d: %s", len(doomed), log.name, _end(log, doomed), reason)
         if not log.tiered:
             log.advance_log_start(_end(log, doomed))
-        truncating.remove_segments(log, doomed)
+        for segment in doomed:
+            if deleted and not await _names_are_on_disk(log):
+                break
+            truncating.remove_segments(log, [segment])
+            deleted += 1
     except OSError as error:
         raise log.failed("deletion of segments", error) from error
-    return len(doomed)
+    return deleted
+
+
+async def _names_are_on_disk(log: Log) -> bool:
+    """Syncs the folder where it has to be; whether the segments are still the same after that."""
+    version = log.segments.version
+    if log.names_version > log.names_synced:
+        await log.services.executor.run(log.services.files.sync_dir, log.dir)
+    return log.segments.version == version
 
 
 def _seal(log: Log) -> None:

@@ -161,6 +161,29 @@ def test_retention_that_leaves_no_record_leaves_the_offset_that_comes_next(order
         assert place.open(clean=False, recovery_point=2).log_end_offset == 2
 
 
+@pytest.mark.parametrize("kill", range(12))
+def test_retention_of_several_segments_leaves_no_gap_before_those_that_stay(order, kill):
+    for seed in SEEDS[:12]:
+        broker = Broker(order, seed, {"t": config(segment_bytes=400, flush_messages=1, retention_ms=10_000)})
+        broker.start()
+        assert broker.do(partial(_expire, broker))
+        broker.do(broker.upkeep.delete_old_segments, kill=kill)
+        broker.start(power_cut=True)
+        assert [value[:2] for _, value in read_all(broker.log("t"))][-2:] == ["y0", "y1"]
+        assert broker.log("t").log_end_offset == 6
+
+
+async def _expire(broker):
+    """Four segments with records that are too old, and one that stays."""
+    log = await broker.manager.get_or_create("t", 0, TOPIC_ID, broker.topics["t"])
+    for number in range(4):
+        await append(log, f"x{number}" + "." * 300, timestamp=broker.clock.wall_ms())
+    broker.clock.advance(20_000)
+    for number in range(2):
+        await append(log, f"y{number}", timestamp=broker.clock.wall_ms())
+    log.high_watermark = log.log_end_offset
+
+
 def test_the_cut_of_a_recovery_lasts(order):
     for place in places(order):
         log = place.open()

@@ -29,18 +29,21 @@ class History:
         """To this offset the log was being truncated."""
         self.pending_start = 0
         """The log's start may be this already."""
-        self.refused: Batch | None = None
-        """Was being appended when the process ended, and was not there after that; a power cut may bring it back."""
+        self.refused: list[Batch] = []
+        """Each was being appended when a process ended, and was not there then; a power cut may bring one back."""
         self.earlier: list[list[Batch]] = []
         """What the log was before each truncation since everything was flushed."""
 
     def appended(self, batch: Batch) -> None:
-        if self.refused is not None:
-            self.earlier.append([*self.batches, self.refused])
-            self.refused = None
+        self._take_place_of_refused()
         self.batches.append(batch)
         self.end = batch.last + 1
         self.pending = None
+
+    def _take_place_of_refused(self) -> None:
+        """Something else is where they would have been, and is not flushed yet."""
+        self.earlier += [[*self.batches, batch] for batch in self.refused]
+        self.refused.clear()
 
     def flushed(self) -> None:
         self.safe = self.end
@@ -72,8 +75,7 @@ class History:
         expected = [*self.batches, self.pending] if self.pending is not None else self.batches
         candidates = [expected]
         if power_cut:
-            if self.refused is not None:
-                candidates.append([*self.batches, self.refused])
+            candidates += [[*self.batches, batch] for batch in self.refused]
             candidates += self.earlier
         sure = self.safe if power_cut else self.end
         if self.cutting is not None:
@@ -93,10 +95,11 @@ class History:
             may_be_mixed = power_cut and not ordered and self.earlier
             assert may_be_mixed, f"{there} is no beginning of {expected}"
             known = self._mixture(there, candidates)
-        if self.pending is not None and self.pending not in there:
-            self.refused = self.pending
-        elif self.refused in there:
-            self.refused = None
+        self.refused = [batch for batch in self.refused if batch not in there]
+        if self.pending in there:
+            self._take_place_of_refused()
+        elif self.pending is not None:
+            self.refused.append(self.pending)
         self.batches = [batch for batch in known if batch.last < log.log_end_offset]
         self.start = log.log_start_offset
         self.end = log.log_end_offset

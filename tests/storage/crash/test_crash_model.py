@@ -112,7 +112,7 @@ class CrashMachine(RuleBasedStateMachine):
             for topic, history in self.histories.items():
                 history.start = self.broker.log(topic).log_start_offset
                 history.flushed()
-                history.refused = None
+                history.refused.clear()
             self.check()
 
     # What producers do

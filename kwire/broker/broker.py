@@ -40,7 +40,7 @@ from kwire.ports.files import FileSlice
 from kwire.ports.transport import Listener, Stream, Streamed
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.authorizer import AllowAll, Authorizer
-from kwire.storage.log_dir import LogDirError
+from kwire.storage.log_dir import LogDir, LogDirError
 from kwire.storage.manager import LogManager
 
 if TYPE_CHECKING:
@@ -143,12 +143,25 @@ class Broker:
         ports, first = self.ports, self.logs.dirs[0]
         if not first.online:
             raise StartError(f"the first log dir holds the metadata and can't be used: {first.offline_reason}")
+        if first.is_new:
+            self._check_new_store(first)
         try:
             return await EmbeddedStore.open(
                 ports.files, ports.executor, ports.randomness, first.path, cluster_id=cluster_id
             )
         except StoreError as error:
             raise StartError(str(error)) from None
+
+    def _check_new_store(self, first: LogDir) -> None:
+        """Raises StartError where a new cluster would begin beside what is left of another one."""
+        others = [log_dir.path for log_dir in self.logs.dirs if log_dir.online and not log_dir.is_new]
+        unread = [log_dir.path for log_dir in self.logs.dirs if not log_dir.online]
+        if others or unread:
+            why = f"{', '.join(others)} belong to a cluster" if others else f"{', '.join(unread)} can't be read"
+            raise StartError(
+                f"there is no metadata in {first.path}, which comes first in log.dirs, and {why}: is the volume of "
+                f"{first.path} mounted? (to begin anew, empty the log dirs, or give others)"
+            )
 
     def _take_over(self, store: MetadataStore) -> None:
         """Makes what depends on the metadata."""
@@ -167,14 +180,15 @@ class Broker:
         objects = None
         try:
             try:
-                await logs.load(store.image.cluster_id, self.id, self._topic_config, self._topic_id)
+                registered = store.image.brokers.get(self.id)
+                known = () if registered is None else registered.log_dirs
+                await logs.load(store.image.cluster_id, self.id, self._topic_config, self._topic_id, known)
             except LogDirError as error:
                 raise StartError(str(error)) from None
             self._check_metadata()
             log_dirs = LogDirs(self)
-            missing = log_dirs.missing()
-            await self._register(specs, listeners, missing)
-            await replicas.start(store.image, dir_is_missing=bool(missing))
+            await self._register(specs, listeners, log_dirs.to_register())
+            await replicas.start(store.image)
             objects = await self._open_objects()
             self.coordinators = Coordinators(self)
             store.subscribe(self._on_metadata)
@@ -275,13 +289,12 @@ class Broker:
         self,
         specs: tuple[endpoints.ListenerSpec, ...],
         listeners: Mapping[endpoints.ListenerSpec, Listener],
-        missing_dirs: tuple[bytes, ...],
+        log_dirs: tuple[bytes, ...],
     ) -> None:
         ports = {spec.name: listener.port for spec, listener in listeners.items()}
         told = endpoints.advertised(self.config, specs, ports, self.ports.host_name)
         before = self.store.image.brokers.get(self.id)
         epoch = 1 if before is None else before.epoch + 1
-        log_dirs = (*(log_dir.id for log_dir in self.logs.online_dirs), *missing_dirs)
         broker = BrokerImage(self.id, epoch, told, self.config["broker.rack"], log_dirs=log_dirs)
         changes: list[Change] = [BrokerRegistered(broker)]
         if self.store.image.controller_id != self.id and self._given_store is None:

@@ -29,11 +29,19 @@ class LogDirs:
         self._failed = trio.Event()
         broker.replicas.on_dir_failed = lambda: self._failed.set()
 
-    def missing(self) -> tuple[bytes, ...]:
-        """At a start: the ids of those that were there at the last one and are not, where something is missed."""
-        broker = self._broker
-        present = {log_dir.id for log_dir in broker.logs.online_dirs}
-        return missing_dirs(broker.store.image, broker.id, present, lambda *key: broker.logs.get(*key) is not None)
+    def to_register(self) -> tuple[bytes, ...]:
+        """At a start: the ids of the log dirs with which the broker registers.
+
+        Where something is missed, those that were there at the last start and are not stay among them, and others that
+        were not there are none of them yet: they may be what lies below the missing ones.
+        """
+        broker, logs = self._broker, self._broker.logs
+        present = [log_dir.id for log_dir in logs.online_dirs]
+        missing = missing_dirs(broker.store.image, broker.id, present, lambda *key: logs.get(*key) is not None)
+        logs.dir_is_missing = bool(missing)
+        if missing:
+            logs.doubtful = set(present).difference(broker.store.image.brokers[broker.id].log_dirs)
+        return (*(log_dir for log_dir in present if log_dir not in logs.doubtful), *missing)
 
     async def run(self) -> None:
         """Follows what happens to the log dirs, until cancelled. Raises LogDirsFailed."""

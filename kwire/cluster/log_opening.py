@@ -38,8 +38,6 @@ class LogOpening:
     """Of one broker."""
 
     def __init__(self, broker_id: int, logs: LogManager, clock: Clock) -> None:
-        self.dir_is_missing = False
-        """Whether a log dir of the last run is not there, and may hold what is not found."""
         self._broker_id = broker_id
         self._logs = logs
         self._clock = clock
@@ -91,12 +89,15 @@ class LogOpening:
         state = arrival.state
         if arrival.is_new or self._logs.get(arrival.partition.topic, arrival.partition.index) is not None:
             return False
-        return state.leader == NO_LEADER or (self.dir_is_missing and self._broker_id in state.isr)
+        if not self._logs.dir_is_missing and len(self._logs.online_dirs) == len(self._logs.dirs):
+            return False
+        return state.leader == NO_LEADER or self._broker_id in state.isr
 
     def _tell_lost(self, names: Sequence[str]) -> None:
         dirs = self._logs.dirs
         hints = [f"{log_dir.path} is offline" for log_dir in dirs if not log_dir.online]
-        hints += [f"nothing was in {log_dir.path}: is its volume mounted?" for log_dir in dirs if log_dir.is_new]
+        doubtful = [log_dir.path for log_dir in dirs if log_dir.id in self._logs.doubtful]
+        hints += [f"is a volume to be mounted at {path}?" for path in doubtful]
         logger.warning(
             "nobody leads %s, whose logs were in a log dir that is gone%s: bring it back, named in log.dirs, and "
             "restart the broker, or delete the topics",

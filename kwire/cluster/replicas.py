@@ -104,14 +104,12 @@ class ReplicaManager:
 
     # Following the metadata
 
-    async def start(self, image: MetadataImage, *, dir_is_missing: bool = False) -> None:
+    async def start(self, image: MetadataImage) -> None:
         """Takes over the first image: takes all roles, and sets logs aside whose partitions are not here any more.
 
-        `dir_is_missing`: a log dir of the last run is not there, so that a log that is not there may be in it.
         When it returns, the store has no newer image: whoever subscribes `apply` now misses nothing.
         """
         self._logs.on_offline = self._dir_failed
-        self._opening.dir_is_missing = dir_is_missing
         strays = []
         for log in self._logs.logs.values():
             topic = image.topics.get(log.topic)

@@ -136,6 +136,8 @@ class MemoryFileSystem:
 
     def list(self, path: str) -> list[str]:
         self.check("list", path)
+        if path in self._nodes:
+            raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path)
         if path not in self._dirs:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
         prefix = path.rstrip("/") + "/" if path not in ("", ".") else ""

@@ -88,6 +88,7 @@ class Creation:
         """The dir that is preferred or has that id if it is online, else the one with the fewest partitions."""
         manager = self._manager
         online = manager.online_dirs
+        online = [log_dir for log_dir in online if log_dir.id not in manager.doubtful] or online
         preferred = self.preferred.pop(key, None)
         if preferred in online:
             return preferred

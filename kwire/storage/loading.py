@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import trio
@@ -39,11 +39,13 @@ class Loading:
         manager: LogManager,
         topic_config: Callable[[str], LogConfig],
         topic_id: Callable[[str], bytes | None],
+        known_dirs: Collection[bytes],
     ) -> None:
         self._manager = manager
         self._services = manager.services
         self._topic_config = topic_config
         self._topic_id = topic_id
+        self._known_dirs = known_dirs
 
     async def run(self, cluster_id: str, node_id: int) -> None:
         """See `LogManager.load`. A dir that can't be read goes offline."""
@@ -56,6 +58,8 @@ class Loading:
                 log_dir.fail("start failed", error)
                 continue
             surveys.append((log_dir, found))
+        present = {log_dir.id for log_dir in manager.online_dirs}
+        manager.dir_is_missing = len(present) < len(manager.dirs) or not present.issuperset(self._known_dirs)
         if len(surveys) > 1:
             await set_aside_doubles(manager, surveys, self._topic_id)
         if any(found.futures for _, found in surveys):
@@ -110,6 +114,9 @@ class Loading:
             done.set()
         if log_dir.online:
             for task, state in zip(tasks, loaded, strict=True):
+                if state is None:
+                    logger.warning("leaving %s alone: it is no folder", task.dir)
+                    continue
                 self._manager.logs[task.key] = Log(self._services, log_dir, task.key, task.config, state)
 
 
@@ -118,5 +125,12 @@ def _size(files: FileSystem, folder: str) -> int:
     return sum(files.file_size(f"{folder}/{name}") for name in files.list(folder) if name.endswith(layout.LOG))
 
 
-def _load_each(services: StorageServices, tasks: list[LogTask]) -> list[LoadedLog]:
-    return [recovery.load(services.files, services.open_files, task) for task in tasks]
+def _load_each(services: StorageServices, tasks: list[LogTask]) -> list[LoadedLog | None]:
+    """None for what is no folder."""
+    found: list[LoadedLog | None] = []
+    for task in tasks:
+        try:
+            found.append(recovery.load(services.files, services.open_files, task))
+        except NotADirectoryError:
+            found.append(None)
+    return found

@@ -124,7 +124,8 @@ class LogDir:
         if self.files.exists(self.file(layout.UNFINISHED_IMPORT)):
             raise LogDirError(f"{self.path} holds a part of an import that was interrupted: run the kwire import again")
         path = self.file(layout.META_PROPERTIES)
-        if not self.files.exists(path):
+        self.is_new = not self.files.exists(path)
+        if self.is_new:
             return {}
         try:
             properties = checkpoints.decode_meta_properties(self.files.read(path))
@@ -140,7 +141,6 @@ class LogDir:
         Raises LogDirError where it belongs to another.
         """
         properties = self.read_identity()
-        self.is_new = not properties
         path = self.file(layout.META_PROPERTIES)
         expected = {"cluster.id": cluster_id, "node.id": str(node_id)}
         for key, value in expected.items():

@@ -14,7 +14,7 @@ tells whoever leads or follows them, and the other dirs go on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -80,6 +80,10 @@ class LogManager:
         for log_dir in self.dirs:
             log_dir.on_offline = self._dir_failed
             log_dir.room = Room(files, clock, log_dir.path, partial(self._count_in, log_dir))
+        self.dir_is_missing = False
+        """Whether a log dir of the last run is not here, or offline since the start."""
+        self.doubtful: set[bytes] = set()
+        """The ids of log dirs that may be what lies below a volume that is not mounted: nothing new is made there."""
         self.logs: dict[TopicPartition, Log] = {}
         """By (topic, partition); not to be changed by others."""
         self.on_offline: Callable[[LogDir, list[Log]], None] | None = None
@@ -158,13 +162,15 @@ class LogManager:
         node_id: int,
         topic_config: Callable[[str], LogConfig],
         topic_id: Callable[[str], bytes | None] = lambda name: None,
+        known_dirs: Collection[bytes] = (),
     ) -> None:
         """Loads all logs; `topic_config` and `topic_id` give the configuration and the id of a topic by name.
 
+        `known_dirs`: the ids of the log dirs of the last run, of which one that is not here may hold what is missed.
         Raises LogDirError where a dir belongs to another broker or cluster, where a partition is in two dirs, or where
         no dir can be used.
         """
-        await Loading(self, topic_config, topic_id).run(cluster_id, node_id)
+        await Loading(self, topic_config, topic_id, known_dirs).run(cluster_id, node_id)
         self._demand_a_dir()
 
     def _demand_a_dir(self) -> None:

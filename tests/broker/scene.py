@@ -166,12 +166,16 @@ async def running(
     files: MemoryFileSystem | None = None,
     authorizer: Authorizer | None = None,
     objects: ObjectStore | None = None,
+    seed: int = 7,
 ) -> AsyncIterator[Scene]:
-    """A broker that is started, connected to, and stopped at the end; on the same `files` it finds its data again."""
+    """A broker that is started, connected to, and stopped at the end; on the same `files` it finds its data again.
+
+    Lives with the same `seed` draw the same ids.
+    """
     network = MemoryNetwork()
     files = files or MemoryFileSystem()
     config = BrokerConfig({"listeners": f"PLAINTEXT://{HOST}:{PORT}", "log.dirs": "data", **(settings or {})})
-    broker = Broker(config, memory_ports(network, files), authorizer=authorizer, objects=objects)
+    broker = Broker(config, memory_ports(network, files, seed=seed), authorizer=authorizer, objects=objects)
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
         connection = await Connection.open(network.transport("client"), HOST, PORT)

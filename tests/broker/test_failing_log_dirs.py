@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 
 import pytest
 import trio
@@ -10,6 +11,11 @@ import trio
 from kwire.broker.log_dirs import LogDirsFailed
 from kwire.ports.memory_files import MemoryFileSystem
 from kwire.protocol.errors import ErrorCode
+from kwire.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kwire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -123,12 +129,12 @@ async def test_a_dir_that_is_not_mounted(autojump_clock, caplog) -> None:
         await two_topics(scene)
     files.rename("/two", "/elsewhere")
     for count in (2, 3):
-        async with running(DIRS, files=files) as scene:
+        async with running(DIRS, files=files, seed=count) as scene:
             assert (await partition(scene, "two")).error_code == ErrorCode.LEADER_NOT_AVAILABLE
             assert (await scene.produce("two", b"lost")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
             assert (await scene.produce("one", b"after")).error_code == 0
             await grow(scene, "one", count)
-    assert caplog.text.count("nothing was in /two: is its volume mounted?") == 1
+    assert caplog.text.count("is a volume to be mounted at /two?") == 2
     files.remove_tree("/two")
     files.rename("/elsewhere", "/two")
     async with running(DIRS, files=files) as scene:
@@ -217,6 +223,103 @@ async def test_a_log_that_went_from_a_dir_that_is_there(autojump_clock, caplog) 
     async with running(DIRS, files=files) as scene:
         await scene.create("new")
     assert "begin anew" not in caplog.text
+
+
+SLOWLY = {**DIRS, "replica.alter.log.dirs.io.max.bytes.per.second": "100"}
+
+
+@pytest.mark.parametrize("config", [{**SLOWLY, "log.dirs": "/one"}, SLOWLY])
+async def test_a_half_of_a_log_on_its_way_does_not_stand_for_one_that_is_gone(config, autojump_clock) -> None:
+    """Whether the dir that it comes from is not in log.dirs any more, or not mounted."""
+    async with running(SLOWLY) as scene:
+        files = scene.files
+        await two_topics(scene)
+        for _ in range(6):
+            await scene.produce("two", b"x" * 900_000)
+        topics = [AlterReplicaLogDirTopic(name="two", partitions=[0])]
+        request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path="/one", topics=topics)])
+        assert (await scene.call(request)).results[0].partitions[0].error_code == 0
+        await trio.sleep(2)
+        assert any(name.endswith(layout.FUTURE_DIR) for name in files.list("/one"))
+        end = scene.log("two").log_end_offset
+    files.rename("/two", "/elsewhere")
+    for seed in range(2):
+        async with running(config, files=files, seed=seed) as scene:
+            assert (await partition(scene, "two")).error_code == ErrorCode.LEADER_NOT_AVAILABLE
+            assert (await scene.produce("two", b"lost")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    with suppress(FileNotFoundError):
+        files.remove_tree("/two")
+    files.rename("/elsewhere", "/two")
+    async with running(SLOWLY, files=files) as scene:
+        assert scene.log("two").log_end_offset == end
+        assert (await scene.produce("two", b"after")).error_code == 0
+
+
+async def test_nothing_new_is_made_where_a_volume_may_not_be_mounted(autojump_clock) -> None:
+    async with running(DIRS) as scene:
+        files = scene.files
+        await two_topics(scene)
+    files.rename("/two", "/elsewhere")
+    for number in range(2):
+        async with running(DIRS, files=files, seed=number) as scene:
+            for index in range(2):
+                await scene.create(f"new-{number}-{index}")
+                assert scene.log(f"new-{number}-{index}").log_dir.path == "/one"
+    files.remove_tree("/two")
+    files.rename("/elsewhere", "/two")
+    async with running(DIRS, files=files) as scene:
+        assert read_all(scene.log("two")) == [(0, "before")]
+        await scene.create("new")
+        assert scene.log("new").log_dir.path == "/two"
+
+
+async def test_a_dir_that_failed_when_a_topic_was_created_in_it(autojump_clock) -> None:
+    """There never was a log: once all dirs are back, nothing can be missed."""
+    async with running(DIRS) as scene:
+        files = scene.files
+        await scene.create("one")
+        files.fault = broken("/two/new-0")
+        request = CreateTopicsRequest(
+            topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1)], timeout_ms=1000
+        )
+        await scene.call(request)
+        await trio.sleep(2)
+        assert (await partition(scene, "new")).error_code == ErrorCode.LEADER_NOT_AVAILABLE
+    files.fault = None
+    async with running(DIRS, files=files) as scene:
+        assert (await partition(scene, "new")).error_code == 0
+        assert (await scene.produce("new", b"x")).error_code == 0
+
+
+async def test_a_new_cluster_does_not_begin_beside_what_is_left_of_another(autojump_clock) -> None:
+    """The first dir, which has the metadata, is not mounted; there are no logs in the other, or it can't be read."""
+    async with running({"log.dirs": "/one"}) as scene:
+        files = scene.files
+        await scene.create("one")
+        await scene.produce("one", b"before")
+    async with running(DIRS, files=files):
+        pass
+    files.rename("/one", "/elsewhere")
+    for fault, said in ((None, "/two belong to a cluster"), (broken("/two"), "/two can't be read")):
+        files.fault = fault
+        with pytest.raises(BaseExceptionGroup) as refused:
+            await until_started(files)
+        assert f"no metadata in /one, which comes first in log.dirs, and {said}" in str(refused.value.exceptions[0])
+    files.fault = None
+    files.remove_tree("/one")
+    files.rename("/elsewhere", "/one")
+    async with running(DIRS, files=files) as scene:
+        assert read_all(scene.log("one")) == [(0, "before")]
+
+
+async def test_what_is_no_folder_is_left_alone(autojump_clock, caplog) -> None:
+    async with running(DIRS) as scene:
+        files = scene.files
+        await two_topics(scene)
+    files.write("/two/core-1234", b"")
+    async with running(DIRS, files=files) as scene:
+        assert read_all(scene.log("two")) == [(0, "before")]
+    assert "leaving /two/core-1234 alone: it is no folder" in caplog.text
 
 
 async def grow(scene: Scene, topic: str, count: int) -> None:

@@ -194,6 +194,8 @@ class SimulatedDisk:
     def list(self, path: str) -> list[str]:
         self._call("list", path)
         tree = self._names.tree
+        if path in tree.files:
+            raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path)
         if path not in tree.folders:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
         return sorted(posixpath.basename(name) for name in [*tree.files, *tree.folders] if _lies_in(name, path))

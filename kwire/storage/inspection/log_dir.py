@@ -49,11 +49,15 @@ def find(files: FileSystem, paths: list[str], findings: Findings) -> Inspected:
             for topic, partition in offsets.keys() - partitions.keys():
                 text = f"it speaks of {topic}-{partition}, which is not there"
                 findings.note(f"{path}/{name}", None, text)
-    for folder, _ in found.folders:
+    for item in list(found.folders):
+        folder = item[0]
         try:
             found.bytes += sum(files.file_size(f"{folder}/{name}") for name in files.list(folder) if _is_log(name))
         except FileNotFoundError:  # a broker is at work: it is for a bar only
             continue
+        except NotADirectoryError:
+            findings.note(folder, None, "not a folder, though its name is that of a partition's")
+            found.folders.remove(item)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from kwire.ports.files import FileSystem
@@ -34,7 +35,8 @@ def partition_sizes(files: FileSystem, log_dir: str) -> Iterator[PartitionSize]:
     for name in files.list(log_dir):
         parsed = layout.parse_partition_dir(name)
         if parsed is not None and not parsed.suffix:
-            yield _size(files, log_dir, parsed, f"{log_dir}/{name}")
+            with suppress(FileNotFoundError, NotADirectoryError):  # deleted meanwhile; a file of that name
+                yield _size(files, log_dir, parsed, f"{log_dir}/{name}")
 
 
 def _size(files: FileSystem, log_dir: str, parsed: layout.PartitionDir, folder: str) -> PartitionSize:

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from kwire.ports.real_files import in_use
+from kwire.ports.real_files import PosixFileSystem, in_use
 from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.header import HEADER_SIZE, read_header, seal
 from kwire.storage import checkpoints, layout
+from kwire.storage.inspection.sizes import partition_sizes
 from kwire.storage.producer_snapshot import decode_snapshot, encode_snapshot
 from tests.storage.inspection.house import build, looked_through
 from tests.storage.support import batch
@@ -172,6 +173,14 @@ def test_folders_that_are_no_live_partition(log_dir: Path, name: str, said: str)
     (log_dir / name).mkdir()
     (found,) = texts(log_dir)
     assert said in found
+
+
+def test_a_file_with_the_name_of_a_partition(log_dir: Path) -> None:
+    (log_dir / "core-1234").touch()
+    (found,) = texts(log_dir)
+    assert "core-1234: note: not a folder" in found
+    before = {size.topic for size in partition_sizes(PosixFileSystem(), str(log_dir))}
+    assert before == {"t"}
 
 
 def test_checkpoints_that_cannot_be_read_or_speak_of_others(log_dir: Path) -> None:

@@ -116,7 +116,7 @@ class _Loader:
         task = self._task
         self._epochs = self._load_epochs()
         self._find_segments()
-        if len(self._segments) and not self._epochs.entries():
+        if len(self._segments) and self._lacks_epochs():
             self._rebuild_epochs()
         self._producers.remove_stray_snapshots([segment.base_offset for segment in self._segments])
         wrong = self._wrongly_indexed()
@@ -169,14 +169,24 @@ class _Loader:
                 logger.warning("ignoring %s in %s: %s", layout.LEADER_EPOCHS, self._task.dir, error)
         return LeaderEpochCache()
 
+    def _lacks_epochs(self) -> bool:
+        """Whether the file tells nothing; or, after a crash that undid a deletion, nothing of the first segments."""
+        earliest = self._epochs.earliest
+        start = max(self._segments.first.base_offset, self._task.log_start_offset)
+        return earliest is None or (not self._task.clean and earliest[1] > start)
+
     def _rebuild_epochs(self) -> None:
         """Where nothing tells of the leader epochs, the headers of the batches that recovery does not read do."""
         recovered = [] if self._task.clean else self._segments.from_offset(self._task.recovery_point)[:1]
         end = recovered[0].base_offset if recovered else self._segments.active.base_offset + 1
+        if self._epochs.earliest is not None:
+            end = min(end, self._epochs.earliest[1])
+        found = LeaderEpochCache()
         for segment in self._segments:
             if segment.size and segment.base_offset < end:
                 for _, header in readable(segment.file, 0, segment.size, segment.base_offset):
-                    take_epoch(self._epochs, header)
+                    take_epoch(found, header)
+        self._epochs.begin_with(found.entries())
 
     def _load_topic_id(self) -> bytes | None:
         if layout.PARTITION_METADATA in self._names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from functools import partial
 
@@ -102,6 +103,17 @@ def test_leader_epochs_that_are_torn_are_read_from_the_batches(order, left, clea
     place.files.write(f"{FOLDER}/{layout.LEADER_EPOCHS}", left)
     again = place.open(clean=clean, recovery_point=log.recovery_point)
     assert again.epochs.entries() == [(1, 0), (4, 2)]
+
+
+def test_leader_epochs_of_segments_whose_deletion_was_undone_are_read_from_the_batches(order):
+    for place in itertools.islice(places(order), 3):
+        log = place.open()
+        for epoch, value in ((1, "a"), (2, "b"), (4, "c")):
+            run(append, log, value * 300, epoch=epoch)
+        run(log.flush)
+        place.files.write(f"{FOLDER}/{layout.LEADER_EPOCHS}", checkpoints.encode_epochs([(4, 2)]))
+        again = place.open(clean=False, recovery_point=log.recovery_point)
+        assert again.epochs.entries() == [(1, 0), (2, 1), (4, 2)]
 
 
 def test_what_was_cut_off_a_segment_before_a_roll_does_not_come_back_in_it(order):

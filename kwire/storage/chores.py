@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ class _Chore(NamedTuple):
     number: int
     log_dir: LogDir
     task: Callable[[], Awaitable[None]]
+    makes_room: bool = False
 
 
 class Chores:
@@ -50,10 +51,11 @@ class Chores:
         done: Callable[[], None] | None = None,
         *,
         holding: trio.Lock | None = None,
+        makes_room: bool = False,
     ) -> None:
         """`work` will be run in a worker thread `delay_ms` from now, and then `done` on the event loop.
 
-        `holding`: a lock that is held meanwhile.
+        `holding`: a lock that is held meanwhile. `makes_room`: it may be done earlier, where that is needed.
         """
 
         async def task() -> None:
@@ -62,15 +64,17 @@ class Chores:
             if done is not None:
                 done()
 
-        self._put(delay_ms, log_dir, task)
+        self._put(delay_ms, log_dir, task, makes_room=makes_room)
 
     def soon(self, log_dir: LogDir, task: Callable[[], Awaitable[None]]) -> None:
         """`task` will be awaited on the event loop."""
         self._put(0, log_dir, task)
 
-    def _put(self, delay_ms: int, log_dir: LogDir, task: Callable[[], Awaitable[None]]) -> None:
+    def _put(
+        self, delay_ms: int, log_dir: LogDir, task: Callable[[], Awaitable[None]], *, makes_room: bool = False
+    ) -> None:
         due = self._clock.monotonic() + delay_ms / 1000
-        heappush(self._queue, _Chore(due, next(self._numbers), log_dir, task))
+        heappush(self._queue, _Chore(due, next(self._numbers), log_dir, task, makes_room))
         self._changed.set()
 
     async def run(self) -> None:
@@ -92,14 +96,25 @@ class Chores:
         while self._queue and self._queue[0].due <= self._clock.monotonic():
             await self._do(heappop(self._queue))
 
+    async def make_room(self, log_dir: LogDir) -> None:
+        """Does at once what makes room in that dir."""
+        while chore := next((chore for chore in self._queue if chore.makes_room and chore.log_dir is log_dir), None):
+            self._queue.remove(chore)
+            heapify(self._queue)
+            await self._do_or_keep(chore)
+
     async def _run_one(self, places: trio.Semaphore, chore: _Chore) -> None:
+        try:
+            await self._do_or_keep(chore)
+        finally:
+            places.release()
+
+    async def _do_or_keep(self, chore: _Chore) -> None:
         try:
             await self._do(chore)
         except trio.Cancelled:  # before its work began
             heappush(self._queue, chore)
             raise
-        finally:
-            places.release()
 
     async def _do(self, chore: _Chore) -> None:
         if not chore.log_dir.online:

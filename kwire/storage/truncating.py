@@ -100,11 +100,14 @@ def remove_segments(log: Log, segments: list[Segment]) -> None:
     remove_files(log, segments)
 
 
-def remove_files(log: Log, segments: Iterable[Segment], *, snapshot_stays: int | None = None) -> None:
+def remove_files(
+    log: Log, segments: Iterable[Segment], *, snapshot_stays: int | None = None, replaced: bool = False
+) -> None:
     """Renames the segments' files to `.deleted`; they are removed after file.delete.delay.ms.
 
     So are the snapshots of the producers where they begin, but for that at the offset `snapshot_stays`. A slice of
-    such a file that waits to be sent keeps its descriptor and is not disturbed. Raises OSError.
+    such a file that waits to be sent keeps its descriptor and is not disturbed. `replaced`: another segment has what
+    was in them, and they may go earlier where room is short. Raises OSError.
     """
     files = log.services.files
     renamed = []
@@ -125,4 +128,4 @@ def remove_files(log: Log, segments: Iterable[Segment], *, snapshot_stays: int |
             with suppress(FileNotFoundError):  # the whole partition was deleted meanwhile
                 files.remove(path)
 
-    log.services.chores.later(log.config.file_delete_delay_ms, log.log_dir, remove)
+    log.services.chores.later(log.config.file_delete_delay_ms, log.log_dir, remove, makes_room=replaced)

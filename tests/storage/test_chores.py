@@ -1,3 +1,5 @@
+from functools import partial
+
 import trio
 import trio.testing
 
@@ -45,6 +47,24 @@ async def test_a_chore_that_had_not_begun_when_they_end_is_left(autojump_clock):
     assert done == []
     await chores.finish_due()
     assert done == [1]
+
+
+async def test_what_makes_room_is_done_earlier(autojump_clock):
+    chores = Chores(InlineExecutor(), TrioClock())
+    log_dir, other = LogDir(MemoryFileSystem(), "/d"), LogDir(MemoryFileSystem(), "/e")
+    done = []
+    for number in range(6):
+        chores.later(100_000 - number, log_dir, partial(done.append, number), makes_room=number in (2, 5))
+    chores.later(100_000, other, partial(done.append, "other"), makes_room=True)
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await chores.make_room(log_dir)
+    assert done == []
+    await chores.make_room(log_dir)
+    assert sorted(done) == [2, 5]
+    await trio.sleep(100)
+    await chores.finish_due()
+    assert done[2:] == [4, 3, 1, 0, "other"]
 
 
 async def test_a_chore_that_breaks_does_not_end_the_others(autojump_clock):

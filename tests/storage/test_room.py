@@ -85,6 +85,46 @@ def test_a_volume_of_which_nothing_is_known() -> None:
     assert room_of(volume).admits(1000)
 
 
+def test_what_is_reserved_is_not_given_to_others() -> None:
+    volume = Volume(1 << 30, 100 * MIB)
+    room = room_of(volume, logs=0)
+    assert room.admits(1000)  # which lets more pass without a look
+    reservation = room.reserve(90 * MIB)
+    assert reservation is not None
+    assert room.reserve(10 * MIB) is None
+    with reservation:
+        assert written(room, volume, MIB) == 9
+        volume.usable[ONE] -= 80 * MIB
+        assert reservation.wrote(80 * MIB)
+        assert room.reserve(MIB) is None
+        volume.usable[ONE] -= 11 * MIB
+        assert not reservation.wrote(91 * MIB)  # more than was reserved, and there is no more
+    volume.usable[ONE] = 12 * MIB
+    assert room.reserve(11 * MIB) is not None
+
+
+def test_a_reservation_that_is_exceeded_where_there_is_room() -> None:
+    volume = Volume(1 << 30, 100 * MIB)
+    room = room_of(volume, logs=0)
+    with room.reserve(MIB) as reservation:  # type: ignore[union-attr]
+        volume.usable[ONE] -= 2 * MIB
+        assert reservation.wrote(2 * MIB)
+        assert room.reserve(97 * MIB) is not None
+
+
+def test_who_asks_for_too_much_does_not_make_the_dir_full(caplog: pytest.LogCaptureFixture) -> None:
+    """And a cache leaves more than others do."""
+    volume = Volume(1 << 30, 10 * MIB)
+    room = room_of(volume, logs=0)
+    assert room.reserve(20 * MIB) is None
+    assert room.reserve(int(8.5 * MIB), for_cache=True) is None
+    assert not caplog.messages
+    assert room.admits(8 * MIB)
+    assert room.spare == 9 * MIB
+    volume.usable[ONE] = None
+    assert room.reserve(20 * MIB) is not None
+
+
 async def refused(log: Log, **options: object) -> None:
     with pytest.raises(KafkaError) as caught:
         await log.append_as_leader(batch(["x" * 1000]), 0, **options)  # type: ignore[arg-type]

@@ -119,8 +119,8 @@ class Room:
             logger.error(
                 "log dir %s is full: %d bytes are left on its volume, of which %d are kept for offsets of groups, "
                 "checkpoints, a cleaning under way and an orderly stop; produces to its partitions are refused with "
-                "KAFKA_STORAGE_ERROR until there is room: delete topics or records, move partitions to another log dir, "
-                "or enlarge it",
+                "KAFKA_STORAGE_ERROR until there is room: delete topics or records, move partitions to another log "
+                "dir, or enlarge it",
                 self._path,
                 usable,
                 kept,

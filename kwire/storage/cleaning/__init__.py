@@ -15,6 +15,7 @@ Who does what:
 
     log_cleaner      picks the dirtiest log, throttles, keeps the checkpoint, gives up on what can't be cleaned
     cleanable        what of a log can be cleaned, and whether it is worth it
+    shortages        which logs wait for room on their volume
     crew             the workers: started when one is needed, ended when none is
     cleaning         one cleaning of one log: has a worker do it, and swaps the segments
     work             what the worker does, without knowing the log

@@ -48,7 +48,8 @@ class CleanedFiles:
         self._interval = index_interval
         self._buffer_bytes = buffer_bytes
         self._waiting: list[Buffer] = []
-        self._written = 0
+        self.written = 0
+        """Bytes of it that are."""
         self._synced = 0
         self._log = files.open(self._path(layout.LOG), create=True)
 
@@ -60,16 +61,16 @@ class CleanedFiles:
         self._indexes.add_header(self.size, header, self._interval)
         self._waiting.append(bytes(batch))
         self.size += header.size
-        if self.size - self._written >= self._buffer_bytes:
+        if self.size - self.written >= self._buffer_bytes:
             self._flush()
 
     def _flush(self) -> None:
         if self._waiting:
-            self._written += self._log.pwrite(self._waiting, self._written)
+            self.written += self._log.pwrite(self._waiting, self.written)
             self._waiting.clear()
-            if self._written - self._synced >= _SYNC_BYTES:
+            if self.written - self._synced >= _SYNC_BYTES:
                 self._log.sync()
-                self._synced = self._written
+                self._synced = self.written
 
     def complete(self, transactions: Sequence[AbortedTransaction]) -> CleanedSegment:
         """Brings everything onto the disk. `transactions`: those whose abort marker is in it, in order."""

@@ -4,7 +4,9 @@ was. The swap of a group of segments is done on the event loop: nobody sees half
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import trio
@@ -17,16 +19,20 @@ from kwire.storage.cleaning import cleaned as cleaned_files
 from kwire.storage.cleaning.batch_filter import LastBatch
 from kwire.storage.cleaning.cleanable import Cleanable
 from kwire.storage.cleaning.cleaned import CleanedSegment
-from kwire.storage.cleaning.grouping import group
+from kwire.storage.cleaning.grouping import group, most_bytes
+from kwire.storage.cleaning.shortages import TooLittleRoom
 from kwire.storage.cleaning.source import Source
 from kwire.storage.cleaning.work import CleanerSettings, CleaningWork, ToRead
 from kwire.storage.log import Log
 from kwire.storage.producer_entry import NO_OFFSET
+from kwire.storage.room import Reservation
 from kwire.storage.segment import Segment
 from kwire.storage.sparse_index import CorruptIndex
 
 _PRODUCERS_PER_TURN = 500
 """Producers looked at before other tasks get their turn."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Uncleanable(Exception):
@@ -49,6 +55,8 @@ class Cleaned:
     """Up to here (exclusive) the log is clean."""
     bytes_before: int = 0
     bytes_after: int = 0
+    lack: TooLittleRoom | None = None
+    """Why it went no further, where the volume is the reason."""
 
 
 class Cleaning:
@@ -73,13 +81,23 @@ class Cleaning:
         """Raises Uncleanable; CleaningAborted where the log changed; KAFKA_STORAGE_ERROR; WorkerDied."""
         log = self._log
         sources = self._sources()
+        cleaned = Cleaned(self._cleanable.first_dirty_offset)
         try:
-            cleaned = Cleaned(await self._map(sources) + 1)
-            sources = [source for source in sources if source.base_offset < cleaned.end_offset]
-            now_ms = log.services.clock.wall_ms()
-            self._begin(sources)
-            for together in await log.services.executor.run(group, log.services.files, sources, log.config):
-                await self._rewrite(together, now_ms, cleaned)
+            try:
+                for first in sources[:1]:  # all is read in vain where not even that fits
+                    with await self._reserve([first]) or nullcontext():
+                        pass
+                end_offset = await self._map(sources) + 1
+                sources = [source for source in sources if source.base_offset < end_offset]
+                now_ms = log.services.clock.wall_ms()
+                self._begin(sources)
+                for together in await log.services.executor.run(group, log.services.files, sources, log.config):
+                    await self._rewrite_as_fits(together, now_ms, cleaned)
+                cleaned.end_offset = end_offset
+            except TooLittleRoom as lack:
+                # What comes behind it stays as well: a tombstone goes only when what it deletes has gone before.
+                cleaned.lack = lack
+                cleaned.end_offset = max(lack.offset, cleaned.end_offset)
             await self._worker.call(CleaningWork.forget)
             return cleaned
         except OSError as error:
@@ -125,11 +143,13 @@ class Cleaning:
         ]
         return ToRead(sources, indexes, self._limit)
 
-    async def _work(self) -> None:
-        """Has the worker do what was begun."""
+    async def _work(self, reservation: Reservation | None = None) -> None:
+        """Has the worker do what was begun. OSError where it wrote more than was reserved, and there is no room."""
         more = True
         while more:
-            more, size = await self._worker.call(CleaningWork.piece)
+            more, size, written = await self._worker.call(CleaningWork.piece)
+            if reservation is not None and not reservation.wrote(written):
+                raise OSError(errno.ENOSPC, "what is left of the segments is larger than they were")
             await self._throttle(size)
             self._check()
 
@@ -154,34 +174,65 @@ class Cleaning:
             )
         return mapped
 
+    async def _reserve(self, sources: Sequence[Source]) -> Reservation | None:
+        """Room for what the sources become; None where nobody looks after that. Raises TooLittleRoom."""
+        log, room = self._log, self._log.log_dir.room
+        if room is None:
+            return None
+        services = log.services
+        size = await services.executor.run(most_bytes, services.files, sources, log.config)
+        reservation = room.reserve(size)
+        if reservation is None:  # what was replaced before is of no use to anybody
+            await services.chores.make_room(log.log_dir)
+            self._check()
+            reservation = room.reserve(size)
+        if reservation is None:
+            raise TooLittleRoom(sources[0].base_offset, size)
+        return reservation
+
+    async def _rewrite_as_fits(self, together: Sequence[Source], now_ms: int, result: Cleaned) -> None:
+        """Makes one segment of them or, where there is no room for that, one of each. Raises TooLittleRoom."""
+        try:
+            await self._rewrite(together, now_ms, result)
+        except TooLittleRoom as lack:
+            if lack.error or len(together) == 1:
+                raise
+            for source in together:
+                await self._rewrite([source], now_ms, result)
+
     async def _rewrite(self, sources: Sequence[Source], now_ms: int, result: Cleaned) -> None:
         log, worker = self._log, self._worker
         files, executor = log.services.files, log.services.executor
         base_offset = sources[0].base_offset
         producers = await self._last_batches(base_offset, sources[-1].end_offset)
-        try:
-            await worker.call(
-                CleaningWork.begin_rewriting,
-                self._to_read(sources),
-                producers,
-                self._cleanable.end_offset,
-                now_ms,
-                log.config.delete_retention_ms,
-                log.config.index_interval_bytes,
-            )
-            await self._work()
-            cleaned = await worker.call(CleaningWork.cleaned)
-            self._check()
-            if log.unflushed:  # what goes may go for the sake of what came later: a producer's next batch, a marker
-                await log.flush()
+        reservation = await self._reserve(sources)
+        with reservation or nullcontext():
+            try:
+                await worker.call(
+                    CleaningWork.begin_rewriting,
+                    self._to_read(sources),
+                    producers,
+                    self._cleanable.end_offset,
+                    now_ms,
+                    log.config.delete_retention_ms,
+                    log.config.index_interval_bytes,
+                )
+                await self._work(reservation)
+                cleaned = await worker.call(CleaningWork.cleaned)
                 self._check()
-            await executor.run(cleaned_files.make_ready, files, log.dir, base_offset)
-            self._check()
-        except BaseException:
-            if log.log_dir.online:  # else the next start does it
-                with trio.CancelScope(shield=True):
-                    await executor.run(cleaned_files.discard, files, log.dir, base_offset)
-            raise
+                if log.unflushed:  # what goes may go for the sake of what came later: a producer's next batch, a marker
+                    await log.flush()
+                    self._check()
+                await executor.run(cleaned_files.make_ready, files, log.dir, base_offset)
+                self._check()
+            except BaseException as error:
+                if log.log_dir.online:  # else the next start does it
+                    with trio.CancelScope(shield=True):
+                        await executor.run(cleaned_files.discard, files, log.dir, base_offset)
+                if isinstance(error, OSError) and error.errno in _FULL:
+                    size = sum(source.size for source in sources)
+                    raise TooLittleRoom(base_offset, size, error) from error
+                raise
         before = [self._segments[source.base_offset] for source in sources]
         swap_in(log, cleaned, before)
         self._begin(())
@@ -211,7 +262,7 @@ def swap_in(log: Log, cleaned: CleanedSegment, sources: Sequence[Segment]) -> No
     first = sources[0]
     try:
         modified_ms = sources[-1].modified_ms()
-        truncating.remove_files(log, sources, snapshot_stays=base_offset)
+        truncating.remove_files(log, sources, snapshot_stays=base_offset, replaced=True)
         cleaned_files.rename(files, log.dir, base_offset, layout.SWAP, "")
         segment = Segment(
             files,

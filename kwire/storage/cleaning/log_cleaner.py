@@ -1,8 +1,9 @@
 """Cleans the compacted logs of a broker, the dirtiest first.
 
 A log that cannot be cleaned is told of once and left alone until the broker restarts: it grows, but it can be read and
-written as before. How far each log was cleaned stands in its dir's `cleaner-offset-checkpoint`. What cleans is imported
-when there is something to clean, which keeps the start short.
+written as before. One that its volume has too little room to clean waits for more. How far each log was cleaned stands
+in its dir's `cleaner-offset-checkpoint`. What cleans is imported when there is something to clean, which keeps the
+start short.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from kwire.storage import layout
 from kwire.storage.checkpoints import TopicPartition
 from kwire.storage.cleaning.cleanable import Cleanable, look
 from kwire.storage.cleaning.crew import Crew
+from kwire.storage.cleaning.shortages import Shortages
 from kwire.storage.log import Log
 from kwire.storage.throttle import Throttle
 
@@ -50,6 +52,7 @@ class LogCleaner:
         self._deaths: dict[TopicPartition, tuple[Log, int]] = {}
         """How many workers in a row ended amid a log's cleaning."""
         self._uncleanable: dict[TopicPartition, Log] = {}
+        self._shortages = Shortages(manager.services.clock)
         self._one_done = trio.Event()
 
     async def run(self) -> None:
@@ -95,6 +98,8 @@ class LogCleaner:
                 continue
             if key in self._manager.moves.futures:  # its copy would be void
                 continue
+            if self._shortages.lasts(log):
+                continue
             checkpoint = log.log_dir.checkpoint(layout.CLEANER_OFFSETS).get(key)
             try:
                 found = await look(log, checkpoint, now_ms)
@@ -118,7 +123,12 @@ class LogCleaner:
             async with self._crew.worker() as worker:
                 done = await Cleaning(cleanable, self._settings(), self._throttle, worker).run()
             self._deaths.pop(_key(log), None)
-            await self._note(cleanable, done.end_offset)
+            if done.lack is None:
+                self._shortages.end(log)
+            else:
+                self._shortages.begin(log, done.lack)
+            if done.lack is None or done.end_offset > cleanable.first_dirty_offset:
+                await self._note(cleanable, done.end_offset)
             await log.delete_old_segments(self._manager.services.clock.wall_ms())
         except CleaningAborted:
             logger.info("cleaning of %s given up, since the log was changed meanwhile", log.name)
@@ -129,13 +139,14 @@ class LogCleaner:
         except Exception as error:
             self._failed(log, error)
         else:
-            logger.info(
-                "cleaned %s up to offset %d: %d bytes are left of %d",
-                log.name,
-                done.end_offset,
-                done.bytes_after,
-                done.bytes_before,
-            )
+            if done.lack is None or done.bytes_before:
+                logger.info(
+                    "cleaned %s up to offset %d: %d bytes are left of %d",
+                    log.name,
+                    done.end_offset,
+                    done.bytes_after,
+                    done.bytes_before,
+                )
         finally:
             self._cleaned.discard(_key(log))
             self._one_done.set()

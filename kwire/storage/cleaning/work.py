@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kwire.ports.files import FileSystem
 from kwire.storage.cleaning.batch_filter import BatchFilter, LastBatch
@@ -42,6 +43,17 @@ class ToRead:
     """Bytes that a batch may decompress to."""
 
 
+class Piece(NamedTuple):
+    """What a piece of work came to."""
+
+    more: bool
+    """Whether there is more to do of what was begun."""
+    size: int
+    """Bytes read and written."""
+    written: int
+    """Bytes of the segment's .log that is being written, with those of the pieces before."""
+
+
 class CleaningWork:
     """The work of one cleaning after the other. A part is begun, and then done piece by piece.
 
@@ -56,6 +68,7 @@ class CleaningWork:
         """Gives back the memory of a cleaning that has ended, however it did."""
         self._offsets: OffsetMap | None = None
         self._transactions: CleanedTransactions | None = None
+        self._writing: CleanedFiles | None = None
         self._cleaned: CleanedSegment | None = None
         self._steps: Iterator[int] = iter(())
 
@@ -95,25 +108,25 @@ class CleaningWork:
             self._offsets, self._transactions, producers, end_offset, now_ms, delete_retention_ms, to_read.limit
         )
         first = to_read.sources[0]
-        self._steps = self._rewrite(
-            to_read.sources,
-            batches,
-            CleanedFiles(self._files, first.folder, first.base_offset, index_interval, self._settings.buffer_bytes),
+        self._writing = CleanedFiles(
+            self._files, first.folder, first.base_offset, index_interval, self._settings.buffer_bytes
         )
+        self._steps = self._rewrite(to_read.sources, batches, self._writing)
 
     def _rewrite(self, sources: Sequence[Source], batches: BatchFilter, cleaned: CleanedFiles) -> Iterator[int]:
         assert self._transactions is not None
         yield from rewrite(self._files, sources, batches, cleaned, self._settings.buffer_bytes)
         self._cleaned = cleaned.complete(self._transactions.take_kept())
 
-    def piece(self) -> tuple[bool, int]:
-        """Does a piece of what was begun: whether there is more to do, and the bytes read and written."""
-        size = 0
-        for more in self._steps:
-            size += more
+    def piece(self) -> Piece:
+        """Does a piece of what was begun."""
+        size, more = 0, False
+        for step in self._steps:
+            size += step
             if size >= self._settings.piece_bytes:
-                return True, size
-        return False, size
+                more = True
+                break
+        return Piece(more, size, self._writing.written if self._writing else 0)
 
     def mapped(self) -> int:
         """Up to which offset (inclusive) the map knows all keys; one before the start where it had too little room."""

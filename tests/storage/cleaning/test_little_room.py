@@ -90,6 +90,8 @@ async def test_what_does_not_fit_is_not_begun_and_told_of_once(
         assert [seen for seen in records(log) if seen.key != "more"] == latest(before)
         assert leftovers(house) == []
         # It is told of anew after it was better.
+        house.clock.advance(DAY)
+        await managed.services.chores.finish_due()
         house.leave(900 * KIB)
         for number in range(20):
             await put(log, ("k", f"{number:05}" * 4 * KIB))

@@ -50,7 +50,7 @@ def make(broker: Broker, objects: ObjectStore, spawn: Callable[..., None]) -> Ti
         broker.replicas,
         broker.logs.services,
         objects,
-        broker.logs.online_dirs[0].path,
+        broker.logs.online_dirs[0],
         broker.randomness,
         spawn,
     )

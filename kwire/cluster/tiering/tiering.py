@@ -28,12 +28,13 @@ from kwire.metadata.store import MetadataStore
 from kwire.ports.randomness import Randomness
 from kwire.protocol.errors import KafkaError
 from kwire.remote.object_store import ObjectStore
+from kwire.storage.log_dir import LogDir
 from kwire.storage.services import StorageServices
 from kwire.storage.throttle import Throttle
 from kwire.storage.tiered.account import DeleteState
 from kwire.storage.tiered.chunks import ChunkCache
 from kwire.storage.tiered.expiring import Retention, expire
-from kwire.storage.tiered.index_cache import FOLDER, IndexCache
+from kwire.storage.tiered.index_cache import IndexCache
 from kwire.storage.tiered.remote_reading import RemoteReader
 from kwire.storage.tiered.remote_segment import TopicIdPartition
 from kwire.storage.tiered.remote_segments import RemoteSegments
@@ -60,11 +61,11 @@ class Tiering:
         replicas: ReplicaManager,
         services: StorageServices,
         objects: ObjectStore,
-        index_dir: str,
+        index_dir: LogDir,
         randomness: Randomness,
         spawn: Callable[..., None],
     ) -> None:
-        """`objects` is the object store, `index_dir` a log dir for the cache of indexes.
+        """`objects` is the object store, `index_dir` is where the cache of indexes lies.
 
         `spawn` starts a task that lives as long as the broker.
         """
@@ -85,9 +86,8 @@ class Tiering:
             ahead_bytes=settings.ahead_bytes,
             keep_s=settings.chunks_kept_s,
         )
-        folder = f"{index_dir}/{FOLDER}"
         self._indexes = IndexCache(
-            services, objects, self._readers, folder, lambda: settings.index_bytes, settings.index_ttl_ms
+            services, objects, self._readers, index_dir, lambda: settings.index_bytes, settings.index_ttl_ms
         )
         self._remover = Remover(self._metadata, objects, self._chunks)
         self._copier = Copier(

@@ -1,25 +1,30 @@
 """The indexes of remote segments, on the local disk as long as they are used (as Kafka's remote-log-index-cache).
 
-The folder lies in a log dir and is emptied at the start: it is a cache.
+The folder lies in a log dir and is emptied at the start: it is a cache. Where the dir's volume has no room for a file,
+and nothing older can make any, or where a file cannot be written, the index is read into memory instead, of which a few
+are held. So the cache is never a reason for a log dir to be full, or to fail.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import NamedTuple
 
 import trio
 
-from kwire.ports.files import File
 from kwire.protocol import uuids
 from kwire.remote.object_store import ObjectStore
 from kwire.storage import layout
+from kwire.storage.log_dir import LogDir
 from kwire.storage.services import StorageServices
-from kwire.storage.tiered.index_files import OffsetIndexFile, TimeIndexFile
+from kwire.storage.tiered.index_files import IndexFile, OffsetIndexFile, TimeIndexFile
 from kwire.storage.tiered.remote_segment import RemoteSegment, TopicIdPartition
 from kwire.storage.transaction_index import AbortedTransaction, decode_transactions
+
+logger = logging.getLogger(__name__)
 
 FOLDER = "remote-log-index-cache"
 
@@ -29,10 +34,26 @@ _MOST_FILES = 500
 """Each of them is open."""
 _MOST_BYTES = 1 << 31
 """No index is larger."""
+_MOST_HELD_BYTES = 32 << 20
+"""Of indexes that have no file; what reads under way use comes on top."""
+
+
+class HeldIndex(NamedTuple):
+    """An index that has no file."""
+
+    path: str
+    """Where it would be."""
+    data: bytes
+
+    def pread(self, size: int, position: int) -> bytes:
+        return self.data[position : position + size]
+
+    def size(self) -> int:
+        return len(self.data)
 
 
 class _Cached(NamedTuple):
-    file: File
+    file: IndexFile
     size: int
     used: float
     """When, by the monotonic clock."""
@@ -46,26 +67,34 @@ class IndexCache:
         services: StorageServices,
         store: ObjectStore,
         limiter: trio.CapacityLimiter,
-        folder: str,
+        log_dir: LogDir,
         max_bytes: Callable[[], int],
         ttl_ms: int,
     ) -> None:
-        """`folder`: where the files lie. `max_bytes()`: of all of them. Unused ones go after `ttl_ms` (-1: never)."""
+        """`log_dir`: where the files lie. `max_bytes()`: of all of them. Unused ones go after `ttl_ms` (-1: never)."""
         self._services = services
         self._store = store
         self._limiter = limiter
-        self._folder = folder
+        self._log_dir = log_dir
+        self._folder = log_dir.file(FOLDER)
         self._max_bytes = max_bytes
         self._ttl_ms = ttl_ms
         self._files: OrderedDict[str, _Cached] = OrderedDict()
         self._size = 0
+        self._held: OrderedDict[str, HeldIndex] = OrderedDict()
+        self._held_size = 0
+        self._broken = False
+        """Whether it was told that files cannot be written, and none was since."""
         self._written = 0
         """Part of each file's name: one that is fetched again does not meet the removal of the former."""
         self._fetching: dict[str, trio.Lock] = {}
 
     async def open(self) -> None:
-        """Makes the folder, or empties it. Raises OSError."""
-        await self._services.executor.run(self._empty)
+        """Makes the folder, or empties it."""
+        try:
+            await self._services.executor.run(self._empty)
+        except OSError as error:
+            self._tell(error)
 
     def _empty(self) -> None:
         files = self._services.files
@@ -93,18 +122,24 @@ class IndexCache:
         # It may tell of very many, which are decoded beside the event loop.
         return await self._services.executor.run(read) if file.size() > _DECODED_HERE else read()
 
-    async def _file(self, of: TopicIdPartition, segment: RemoteSegment, suffix: str) -> File:
+    async def _file(self, of: TopicIdPartition, segment: RemoteSegment, suffix: str) -> IndexFile:
         name = f"{segment.start_offset}_{uuids.to_text(segment.id)}{suffix}"
         lock = self._fetching.setdefault(name, trio.Lock())
         try:
             async with lock:
+                held = self._held.get(name)
+                if held is not None:
+                    self._held.move_to_end(name)
+                    return held
                 cached = self._files.get(name)
                 if cached is None:
                     async with self._limiter:
                         data = await self._store.get(segment.key(of, suffix), 0, _MOST_BYTES)
                     self._written += 1
                     path = f"{self._folder}/{self._written}_{name}"
-                    file = await self._services.executor.run(self._write, path, data)
+                    file = await self._put(path, data)
+                    if file is None:
+                        return self._hold(name, HeldIndex(path, data))
                     cached = _Cached(file, len(data), 0.0)
                     self._size += len(data)
         finally:
@@ -115,9 +150,61 @@ class IndexCache:
         await self._drop(keep=name)
         return cached.file
 
-    def _write(self, path: str, data: bytes) -> File:
-        self._services.files.write(path, data)
-        return self._services.files.open(path)
+    async def _put(self, path: str, data: bytes) -> IndexFile | None:
+        """Writes a file; None where that cannot be, or there is no room for it."""
+        room = self._log_dir.room
+        reservation = None
+        if room is not None:
+            reservation = room.reserve(len(data), for_cache=True)
+            if reservation is None and self._size >= len(data):
+                await self._make_room(len(data))
+                reservation = room.reserve(len(data), for_cache=True)
+            if reservation is None:
+                return None
+        with reservation or nullcontext():
+            try:
+                file = await self._services.executor.run(self._write, path, data)
+            except OSError as error:
+                self._tell(error)
+                return None
+        self._broken = False
+        self._held.clear()
+        self._held_size = 0
+        return file
+
+    def _write(self, path: str, data: bytes) -> IndexFile:
+        files = self._services.files
+        try:
+            files.write(path, data)
+            return files.open(path)
+        except OSError:
+            with suppress(OSError):  # a part of it is of no use
+                files.remove(path)
+            raise
+
+    def _hold(self, name: str, index: HeldIndex) -> HeldIndex:
+        if index.size() <= _MOST_HELD_BYTES:
+            self._held[name] = index
+            self._held_size += index.size()
+        while self._held_size > _MOST_HELD_BYTES:
+            _, gone = self._held.popitem(last=False)
+            self._held_size -= gone.size()
+        return index
+
+    def _tell(self, error: OSError) -> None:
+        if not self._broken:
+            self._broken = True
+            logger.warning("indexes of remote segments are read into memory, since %s can't be used: %s", FOLDER, error)
+
+    async def _make_room(self, size: int) -> None:
+        """Removes what was not used for longest, so many bytes of it."""
+        doomed: list[str] = []
+        while self._files and size > 0:
+            _, cached = self._files.popitem(last=False)
+            doomed.append(cached.file.path)
+            self._size -= cached.size
+            size -= cached.size
+        await self._remove(doomed)
 
     async def _drop(self, keep: str) -> None:
         """Removes what is too much or was not used for too long."""
@@ -132,9 +219,21 @@ class IndexCache:
         for _ in doomed:
             self._files.popitem(last=False)
         if doomed:
-            await self._services.executor.run(self._remove, doomed)
+            await self._remove(doomed)
 
-    def _remove(self, paths: list[str]) -> None:
+    async def _remove(self, paths: list[str]) -> None:
+        """What cannot be removed stays until the next start."""
+        error = await self._services.executor.run(self._remove_each, paths)
+        if error is not None:
+            self._tell(error)
+
+    def _remove_each(self, paths: list[str]) -> OSError | None:
+        failure = None
         for path in paths:
-            with suppress(FileNotFoundError):
+            try:
                 self._services.files.remove(path)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                failure = error
+        return failure

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from struct import Struct
+from typing import Protocol
 
-from kwire.ports.files import File
 from kwire.storage.offset_index import OffsetPosition
 from kwire.storage.sparse_index import CorruptIndex
 from kwire.storage.time_index import NO_TIMESTAMP, TimestampOffset
@@ -15,10 +15,21 @@ _OFFSET_ENTRY = Struct(">II")
 _TIME_ENTRY = Struct(">qI")
 
 
+class IndexFile(Protocol):
+    """What is needed of an index file, or of what stands for one. Its methods may raise OSError."""
+
+    @property
+    def path(self) -> str: ...
+
+    def pread(self, size: int, position: int) -> bytes: ...
+
+    def size(self) -> int: ...
+
+
 class _Entries:
     """The entries of an index file as a sequence of one of their columns, for bisect."""
 
-    def __init__(self, file: File, entry: Struct, column: int) -> None:
+    def __init__(self, file: IndexFile, entry: Struct, column: int) -> None:
         size = file.size()
         if size % entry.size:
             raise CorruptIndex(f"{file.path}: {size} bytes are not a multiple of {entry.size}")
@@ -42,7 +53,7 @@ class _Entries:
 class OffsetIndexFile:
     """A `.index` file. Reads are of a few bytes each, of a file that was just used: for the event loop."""
 
-    def __init__(self, file: File, base_offset: int) -> None:
+    def __init__(self, file: IndexFile, base_offset: int) -> None:
         """Raises CorruptIndex, OSError."""
         self._by_offset = _Entries(file, _OFFSET_ENTRY, 0)
         self._by_position = _Entries(file, _OFFSET_ENTRY, 1)
@@ -67,7 +78,7 @@ class OffsetIndexFile:
 class TimeIndexFile:
     """A `.timeindex` file, likewise."""
 
-    def __init__(self, file: File, base_offset: int) -> None:
+    def __init__(self, file: IndexFile, base_offset: int) -> None:
         """Raises CorruptIndex, OSError."""
         self._by_time = _Entries(file, _TIME_ENTRY, 0)
         self._base_offset = base_offset

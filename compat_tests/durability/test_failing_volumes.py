@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from compat_tests.durability.volumes import Volume
 from compat_tests.oracle.wire import Wire, response_type_of
 from kwire.protocol.errors import ErrorCode
-from kwire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from kwire.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kwire.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -46,15 +46,17 @@ class Client:
         finally:
             wire.close()
 
-    def create(self, topic: str) -> None:
+    def create(self, topic: str, config: Mapping[str, str] | None = None) -> None:
+        configs = [CreatableTopicConfig(name=name, value=value) for name, value in (config or {}).items()]
         request = CreateTopicsRequest(
-            topics=[CreatableTopic(name=topic, num_partitions=1, replication_factor=1)], timeout_ms=10_000
+            topics=[CreatableTopic(name=topic, num_partitions=1, replication_factor=1, configs=configs)],
+            timeout_ms=10_000,
         )
         assert self.call(request).topics[0].error_code == 0
 
-    def produce(self, topic: str, value: bytes) -> int:
+    def produce(self, topic: str, value: bytes, key: bytes | None = None) -> int:
         """The error code."""
-        records = build_batch([Record(0, int(time.time() * 1000), None, value, [])])
+        records = build_batch([Record(0, int(time.time() * 1000), key, value, [])])
         request = ProduceRequest(
             acks=-1,
             timeout_ms=10_000,
@@ -75,6 +77,7 @@ class Client:
     def read(self) -> list[bytes]:
         """All of `SMALL`."""
         values: list[bytes] = []
+        offset = 0
         while True:
             request = FetchRequest(
                 max_wait_ms=0,
@@ -83,7 +86,7 @@ class Client:
                 topics=[
                     FetchTopic(
                         topic=SMALL,
-                        partitions=[FetchPartition(partition=0, fetch_offset=len(values), partition_max_bytes=MIB)],
+                        partitions=[FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=MIB)],
                     )
                 ],
             )
@@ -91,7 +94,8 @@ class Client:
             assert answer.error_code == 0
             if not answer.records:
                 return values
-            for _, batch in iter_batches(answer.records):
+            for header, batch in iter_batches(answer.records):
+                offset = header.next_offset
                 values += [bytes(record.value or b"") for record in iter_records(batch)]
 
     def metadata(self, topic: str) -> tuple[int, int, list[int]]:
@@ -211,6 +215,37 @@ def test_a_dir_that_is_removed(broker: BrokerProcess, client: Client, volume: Vo
     assert broker.log.read_text().count(" is offline until the broker restarts") == 1
 
 
+def test_a_compacted_log_waits_until_there_is_room_to_clean_it() -> None:
+    """At first its segments are larger than what is left."""
+    config = {
+        "log.cleaner.enable": "false",
+        "log.cleaner.backoff.ms": 100,
+        "log.segment.bytes": 3 * MIB,
+        "log.segment.delete.delay.ms": 100,
+    }
+    with Volume(12 * MIB) as volume, BrokerProcess(config, data_dir=volume.path / "data") as broker:
+        client = Client(broker)
+        client.create(SMALL, {"cleanup.policy": "compact"})
+        while shutil.disk_usage(volume.path).free > 3 * MIB:
+            assert client.produce(SMALL, os.urandom(50_000), key=b"k%d" % (len(client.acknowledged) % 5)) == 0
+        told = f"{SMALL}-0 is not cleaned from offset 0 on"
+        broker.config["log.cleaner.enable"] = "true"
+        for start in (1, 2):
+            broker.stop()
+            broker.start()
+            until(lambda start=start: broker.log.read_text().count(told) == start)
+            assert client.produce(SMALL, b"is taken", key=b"other") == 0
+            assert client.dirs() == [0]
+            assert client.read() == client.acknowledged
+        volume.resize(24 * MIB)
+        until(lambda: shutil.disk_usage(volume.path).used < 5 * MIB)
+        assert client.dirs() == [0]
+        left = client.read()
+        assert set(left) < set(client.acknowledged)
+        assert set(left) >= set(client.acknowledged[-6:])
+        assert "Traceback" not in broker.log.read_text()
+
+
 def test_with_the_last_dir_the_broker_ends(volume: Volume) -> None:
     with BrokerProcess(data_dir=volume.path / "data") as broker:
         client = Client(broker)
@@ -226,6 +261,14 @@ def test_with_the_last_dir_the_broker_ends(volume: Volume) -> None:
         (volume.path / "occupied").unlink()
         broker.start()
         assert client.read()[: len(client.acknowledged)] == client.acknowledged
+
+
+def until(found: Callable[[], bool]) -> None:
+    """Waits until that is so."""
+    deadline = time.monotonic() + TIMEOUT
+    while not found():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def occupy(volume: Volume) -> None:

@@ -179,6 +179,7 @@ class Cleaning:
         log, room = self._log, self._log.log_dir.room
         if room is None:
             return None
+        self._begin(sources)
         services = log.services
         size = await services.executor.run(most_bytes, services.files, sources, log.config)
         reservation = room.reserve(size)

@@ -90,6 +90,7 @@ class LogCleaner:
         """Of the logs that are due, the one with the greatest share of dirty bytes."""
         now_ms = self._manager.services.clock.wall_ms()
         dirtiest = None
+        self._shortages.look()
         for number, log in enumerate(list(self._manager.logs.values())):
             if number % _LOOKS_PER_TURN == 0:
                 await trio.lowlevel.checkpoint()

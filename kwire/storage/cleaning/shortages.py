@@ -39,14 +39,26 @@ class Shortages:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._waiting: dict[TopicPartition, _Waiting] = {}
+        self._spare: dict[str, int] = {}
+        """By log dir, as far as it was asked for since the last look."""
+
+    def look(self) -> None:
+        """From now on what `lasts` says is of how it is now."""
+        self._spare.clear()
 
     def lasts(self, log: Log) -> bool:
         """Whether to clean the log would be in vain still."""
         waiting = self._waiting.get(log.key)
         if waiting is None or waiting.log is not log:
             return False
-        room = log.log_dir.room
-        return self._clock.monotonic() < waiting.again or (room is not None and room.spare < waiting.needed)
+        if self._clock.monotonic() < waiting.again:
+            return True
+        log_dir = log.log_dir
+        if log_dir.room is None:
+            return False
+        if log_dir.path not in self._spare:
+            self._spare[log_dir.path] = log_dir.room.spare
+        return self._spare[log_dir.path] < waiting.needed
 
     def begin(self, log: Log, lack: TooLittleRoom) -> None:
         """The cleaning of the log had to stop, or could not begin."""

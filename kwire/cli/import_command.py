@@ -55,7 +55,7 @@ def import_command(
     from kwire.cluster.adoption.carrying import carry_out
     from kwire.cluster.adoption.report import report_lines, report_values, serve_command
     from kwire.cluster.adoption.taking import plan_import
-    from kwire.cluster.adoption.targets import Mode
+    from kwire.cluster.adoption.marks import Mode
     from kwire.ports.randomness import SystemRandomness
     from kwire.ports.real_files import PosixFileSystem
 

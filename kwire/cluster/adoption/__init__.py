@@ -4,6 +4,8 @@ state         what the records of __cluster_metadata add up to
 controller    reading them: the newest snapshot, and the log after it
 source        the log dirs of the broker: whose, how they were left, which partitions
 metadata      the image for kwire, and what of the cluster has no place in it
+marks         what an import says in each dir that it fills
+targets       the dirs that it is to fill
 plan          what goes where, decided before anything is touched
 carrying      doing it, so that a half of it never serves
 report        what came over and what did not

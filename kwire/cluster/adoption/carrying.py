@@ -4,21 +4,24 @@
     1. the partitions' folders
     2. checkpoints, meta.properties, and after a clean stop of the source its mark; all of it synced at once
     3. kwire-metadata.journal in the first target, synced
-    4. the marks go, that of the first target last
+    4. the first target's mark says how all targets were left; then the marks go, that of the first target last
 
-Whatever ends it in between, it can be run again: a copy then begins anew, a move goes on.
+Whatever ends it in between, it can be run again: a copy then begins anew, a move goes on. What it removes is what the
+marks say the first run wrote (`marks`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 
 from kwire.cluster.adoption import AdoptionError
 from kwire.cluster.adoption.folder import carried_files
-from kwire.cluster.adoption.plan import Carry, Mode, Plan
+from kwire.cluster.adoption.marks import Mark, Mode, fingerprint, write_mark
+from kwire.cluster.adoption.plan import Carry, Plan
 from kwire.cluster.adoption.source import lock_dir
-from kwire.cluster.adoption.targets import OF_NOBODY, unfinished_text
+from kwire.cluster.adoption.targets import look_at_targets
 from kwire.cluster.stores.journal import CLEAN, JOURNAL, image_line
 from kwire.ports.copying import copy_file, link_file
 from kwire.ports.files import FileSystem
@@ -35,18 +38,18 @@ def carry_out(files: FileSystem, plan: Plan, new_id: Callable[[], bytes], advanc
         for source in plan.sources:
             lock_dir(files, source.path, locks)
         for target in plan.targets:
-            _begin(files, plan, target, locks)
+            _lock_target(files, target, locks)
+        _begin(files, plan)
         for carry in plan.carries:
             _carry(files, plan, carry, advance)
+        ids = [new_id() for _ in plan.targets]
         for number, target in enumerate(plan.targets):
             _write_checkpoints(files, plan, number)
-            _write_identity(files, plan, target, new_id())
+            _write_identity(files, plan, target, ids[number])
         for target in plan.targets:
             files.sync_volume(target)
         _write_metadata(files, plan)
-        for target in reversed(plan.targets):
-            files.remove(f"{target}/{layout.UNFINISHED_IMPORT}")
-            files.sync_dir(target)
+        _end(files, plan)
 
 
 def _check_space(files: FileSystem, plan: Plan) -> None:
@@ -58,26 +61,51 @@ def _check_space(files: FileSystem, plan: Plan) -> None:
                 raise AdoptionError(f"{target} has room for {usable} bytes, and {wanted} are to be copied there")
 
 
-def _begin(files: FileSystem, plan: Plan, target: str, locks: ExitStack) -> None:
-    """Marks the target and empties it of what an interrupted copy left."""
+def _lock_target(files: FileSystem, target: str, locks: ExitStack) -> None:
     files.make_dirs(target)
     try:
         locks.callback(files.lock(f"{target}/{layout.LOCK}").release)
     except BlockingIOError:
         raise AdoptionError(f"{target} is in use by a broker or by another import") from None
-    content = unfinished_text(plan.mode, [source.path for source in plan.sources], plan.targets)
-    files.write_atomically(f"{target}/{layout.UNFINISHED_IMPORT}", content)
-    for name in files.list(target):
-        parsed = layout.parse_partition_dir(name)
-        if name in OF_NOBODY or (parsed is not None and (parsed.topic, parsed.partition) in plan.before.moved):
-            continue
-        if target not in plan.before.unfinished:  # it was empty when the plan was made
-            files.remove(f"{target}/{layout.UNFINISHED_IMPORT}")
-            raise AdoptionError(f"{target} is not empty any more: {name} came there meanwhile")
-        if parsed is not None:
-            files.remove_tree(f"{target}/{name}")
-        else:
-            files.remove(f"{target}/{name}")
+
+
+def _begin(files: FileSystem, plan: Plan) -> None:
+    """Empties the targets of what an interrupted copy left, and marks them.
+
+    Until a target is empty it has the mark by which it was found to be this import's own.
+    """
+    before = look_at_targets(files, plan.targets, [source.path for source in plan.sources], plan.mode)
+    if before.moved != plan.before.moved:
+        raise AdoptionError(f"{' '.join(plan.targets)}: another import was at work there meanwhile: run it again")
+    for target, mark in before.unfinished.items():
+        if not files.exists(f"{target}/{layout.UNFINISHED_IMPORT}"):
+            write_mark(files, target, mark)
+    for number, target in enumerate(plan.targets):
+        for name in before.may_go(files, target):
+            if layout.parse_partition_dir(name) is not None:
+                files.remove_tree(f"{target}/{name}")
+            else:
+                files.remove(f"{target}/{name}")
+        files.sync_dir(target)
+        write_mark(files, target, _mark(plan, number))
+
+
+def _mark(plan: Plan, number: int) -> Mark:
+    partitions: list[list[str]] = [[] for _ in plan.targets]
+    for key, target in plan.before.moved.items():
+        partitions[target].append(layout.partition_dir_name(*key))
+    for carry in plan.carries:
+        partitions[carry.target].append(layout.partition_dir_name(*carry.key))
+    return Mark(plan.mode, [source.path for source in plan.sources], plan.targets, partitions, number)
+
+
+def _end(files: FileSystem, plan: Plan) -> None:
+    if len(plan.targets) > 1:
+        left = [fingerprint(files, target) for target in plan.targets]
+        write_mark(files, plan.targets[0], replace(_mark(plan, 0), left=left))
+    for target in reversed(plan.targets):
+        files.remove(f"{target}/{layout.UNFINISHED_IMPORT}")
+        files.sync_dir(target)
 
 
 def _carry(files: FileSystem, plan: Plan, carry: Carry, advance: Advance) -> None:

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from kwire.cluster.adoption import AdoptionError
 from kwire.cluster.adoption.folder import carried_files, old_format
+from kwire.cluster.adoption.marks import Mode
 from kwire.cluster.adoption.metadata import translate
 from kwire.cluster.adoption.source import SourceDir
 from kwire.cluster.adoption.state import KraftPartition, KraftState, KraftTopic
-from kwire.cluster.adoption.targets import Before, Mode
+from kwire.cluster.adoption.targets import Before
 from kwire.metadata.image import MetadataImage
 from kwire.ports.copying import same_volume
 from kwire.ports.files import FileSystem
@@ -140,7 +141,7 @@ class _Chooser:
         self._files = files
         self._sources = sources
         self._state = state
-        self._moved = before.moved
+        self._before = before
         self._node_id = sources[0].node_id
         self._dirs = {source.id for source in sources}
 
@@ -177,8 +178,14 @@ class _Chooser:
                 version = old_format(self._files, source, (topic.name, number))
                 if version is not None:
                     return f"partition {number} has records of message format v{version}, which kwire does not read"
-            if source is not None or (topic.name, number) in self._moved:
+            if source is not None or (topic.name, number) in self._before.moved:
                 continue
+            if (topic.name, number) in self._before.moving:
+                target = self._before.moving[topic.name, number]
+                raise AdoptionError(
+                    f"{topic.name}-{number} was being moved to {target}, and is not there any more: "
+                    "is the volume mounted?"
+                )
             if self._node_id not in partition.replicas:
                 return f"partition {number} is on brokers {', '.join(map(str, partition.replicas))}"
             if not self._may_be_empty(partition):
@@ -202,7 +209,7 @@ class _Chooser:
         key, source = (topic.name, number), self._source_of(topic, number)
         if source is not None:
             self.found[key] = source
-        elif key not in self._moved:
+        elif key not in self._before.moved:
             self.empty.append(f"{topic.name}-{number}")
         if len(partition.replicas) > 1 and self._node_id not in {*partition.isr, *partition.eligible}:
             self.behind.append(

@@ -10,7 +10,8 @@ from kwire.cluster.adoption.plan import Plan, check_sources, make_plan
 from kwire.cluster.adoption.returning import Return, plan_return
 from kwire.cluster.adoption.source import SourceDir, read_source
 from kwire.cluster.adoption.state import KraftState
-from kwire.cluster.adoption.targets import Mode, look_at_targets
+from kwire.cluster.adoption.marks import Mode
+from kwire.cluster.adoption.targets import look_at_targets
 from kwire.ports.files import FileSystem
 from kwire.ports.real_files import in_use
 from kwire.storage import layout

@@ -53,9 +53,9 @@ def import_command(
     from kwire.cli.progress import progress
     from kwire.cluster.adoption import AdoptionError
     from kwire.cluster.adoption.carrying import carry_out
+    from kwire.cluster.adoption.marks import Mode
     from kwire.cluster.adoption.report import report_lines, report_values, serve_command
     from kwire.cluster.adoption.taking import plan_import
-    from kwire.cluster.adoption.marks import Mode
     from kwire.ports.randomness import SystemRandomness
     from kwire.ports.real_files import PosixFileSystem
 

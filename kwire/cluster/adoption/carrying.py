@@ -23,6 +23,7 @@ from kwire.cluster.adoption.plan import Carry, Plan
 from kwire.cluster.adoption.source import lock_dir
 from kwire.cluster.adoption.targets import look_at_targets
 from kwire.cluster.stores.journal import CLEAN, JOURNAL, image_line
+from kwire.metadata.image import BrokerImage
 from kwire.ports.copying import copy_file, link_file
 from kwire.ports.files import FileSystem
 from kwire.protocol import uuids
@@ -48,7 +49,7 @@ def carry_out(files: FileSystem, plan: Plan, new_id: Callable[[], bytes], advanc
             _write_identity(files, plan, target, ids[number])
         for target in plan.targets:
             files.sync_volume(target)
-        _write_metadata(files, plan)
+        _write_metadata(files, plan, ids)
         _end(files, plan)
 
 
@@ -156,8 +157,10 @@ def _write_identity(files: FileSystem, plan: Plan, target: str, directory_id: by
             files.remove(f"{target}/{layout.CLEAN_SHUTDOWN}")
 
 
-def _write_metadata(files: FileSystem, plan: Plan) -> None:
-    line = image_line(plan.image)
+def _write_metadata(files: FileSystem, plan: Plan, ids: list[bytes]) -> None:
+    """The broker counts as one that was there with all targets: a first start without one of them is found out."""
+    broker = BrokerImage(plan.node_id, epoch=0, endpoints=(), fenced=True, log_dirs=tuple(ids))
+    line = image_line(replace(plan.image, brokers={broker.id: broker}))
     first = plan.targets[0]
     files.write_atomically(f"{first}/{JOURNAL}", line)
     files.write_atomically(f"{first}/{CLEAN}", b"%d\n" % len(line))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from enum import Enum
+from enum import StrEnum
 from hashlib import sha256
 
 from kwire.cluster.adoption import AdoptionError
@@ -30,7 +30,7 @@ _WRITTEN = {*layout.OFFSET_CHECKPOINTS, layout.META_PROPERTIES, layout.CLEAN_SHU
 _OF_IMPORT = _WRITTEN | {name + _HALF_WRITTEN for name in _WRITTEN}
 
 
-class Mode(str, Enum):
+class Mode(StrEnum):
     """How the data come over."""
 
     COPY = "copy"

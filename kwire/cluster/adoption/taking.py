@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from kwire.cluster.adoption import AdoptionError
 from kwire.cluster.adoption.controller import read_state
+from kwire.cluster.adoption.marks import Mode
 from kwire.cluster.adoption.plan import Plan, check_sources, make_plan
 from kwire.cluster.adoption.returning import Return, plan_return
 from kwire.cluster.adoption.source import SourceDir, read_source
 from kwire.cluster.adoption.state import KraftState
-from kwire.cluster.adoption.marks import Mode
 from kwire.cluster.adoption.targets import look_at_targets
 from kwire.ports.files import FileSystem
 from kwire.ports.real_files import in_use

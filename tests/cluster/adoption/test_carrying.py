@@ -12,8 +12,8 @@ import trio
 
 from kwire.cluster.adoption import AdoptionError
 from kwire.cluster.adoption.carrying import carry_out
-from kwire.cluster.adoption.taking import plan_import
 from kwire.cluster.adoption.marks import Mode
+from kwire.cluster.adoption.taking import plan_import
 from kwire.cluster.stores.journal import replay
 from kwire.config.topic import LogConfig
 from kwire.ports.randomness import SeededRandomness

@@ -13,8 +13,8 @@ import trio
 
 from kwire.cluster.adoption import AdoptionError
 from kwire.cluster.adoption.carrying import carry_out
-from kwire.cluster.adoption.taking import plan_import
 from kwire.cluster.adoption.marks import Mode
+from kwire.cluster.adoption.taking import plan_import
 from kwire.ports.randomness import SeededRandomness
 from kwire.storage import checkpoints, layout
 from tests.cluster.adoption.apache import CLUSTER, FILES, NODE, ApacheDirs

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from kwire.cluster.adoption import AdoptionError
+from kwire.cluster.adoption.marks import Mode
 from kwire.cluster.adoption.plan import Plan
 from kwire.cluster.adoption.state import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kwire.cluster.adoption.taking import plan_import
-from kwire.cluster.adoption.marks import Mode
 from kwire.protocol.metadata_records.broker import RegisterBrokerRecord
 from kwire.protocol.metadata_records.feature_level import FeatureLevelRecord
 from kwire.storage import layout

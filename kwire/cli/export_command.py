@@ -21,7 +21,8 @@ def export_command(topics: tuple[str, ...], data_dir: tuple[str, ...], to: tuple
     Both are stopped. The topics were created there, with as many
     partitions and one replica, and are still empty; they get the records
     with their offsets and times, what was aborted included. Which producer
-    wrote what last is forgotten, and groups' offsets stay behind.
+    wrote what last is forgotten, and groups' offsets stay behind. If it was
+    interrupted, run it again.
     """
     from kwire.cli.byte_sizes import human_bytes
     from kwire.cli.progress import progress
@@ -35,12 +36,14 @@ def export_command(topics: tuple[str, ...], data_dir: tuple[str, ...], to: tuple
     data_dirs = [files.absolute(path) for path in data_dir]
     try:
         returns = plan_export(files, data_dirs, topics, [files.absolute(path) for path in to])
-        size = sum(each.bytes for each in returns)
+        missing = [each for each in returns if not each.there]
+        size = sum(each.bytes for each in missing)
         if not dry_run:
             with progress(size, "exporting") as advance:
                 put_back(files, data_dirs, returns, SystemRandomness().uuid, advance)
     except AdoptionError as error:
         raise CommandError(str(error)) from None
     for each in returns:
-        print(f"{each.key[0]}-{each.key[1]}: {human_bytes(each.bytes)} to {each.target.path}")
-    print(f"{len(returns)} partitions, {human_bytes(size)}" + (": nothing was done yet" if dry_run else ""))
+        what = "is there already, in" if each.there else f"{human_bytes(each.bytes)} to"
+        print(f"{each.key[0]}-{each.key[1]}: {what} {each.target.path}")
+    print(f"{len(missing)} partitions, {human_bytes(size)}" + (": nothing was done yet" if dry_run else ""))

@@ -9,6 +9,7 @@ targets       the dirs that it is to fill
 plan          what goes where, decided before anything is touched
 carrying      doing it, so that a half of it never serves
 report        what came over and what did not
+returning     giving topics back, and epochs: what changes in their batches on the way
 
 taking        from the names of dirs to a plan
 

@@ -111,7 +111,7 @@ def _checked(values: dict[str, object]) -> Mark:
         raise TypeError("another form")
     if not 0 <= number < len(targets) == len(partitions):
         raise ValueError("a target that is none")
-    return Mark(Mode(values["mode"]), sources, targets, [_texts(each) for each in partitions], number, left)
+    return Mark(Mode(str(values["mode"])), sources, targets, [_texts(each) for each in partitions], number, left)
 
 
 def _texts(value: object) -> list[str]:

@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from kwire.cluster.adoption import AdoptionError
+from kwire.cluster.adoption.epochs import is_copy_in_first_epoch, set_first_epoch
 from kwire.cluster.adoption.plan import check_sources
 from kwire.cluster.adoption.source import SourceDir, lock_dir
 from kwire.cluster.adoption.state import KraftState, KraftTopic
@@ -23,16 +24,12 @@ from kwire.cluster.stores.journal import JOURNAL, StoreError, replay
 from kwire.metadata.image import MetadataImage, TopicImage
 from kwire.ports.copying import copy_file
 from kwire.ports.files import FileSystem
-from kwire.ports.input import open_input
 from kwire.protocol import uuids
 from kwire.storage import checkpoints, layout
-from kwire.storage.checkpoints import TopicPartition
-from kwire.storage.inspection.batches import NoBatch, batches
+from kwire.storage.checkpoints import CorruptCheckpoint, TopicPartition
 from kwire.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
 
-_EPOCH_AT = 12
-"""Where in a batch its leader epoch is."""
-_FIRST_EPOCH = (0).to_bytes(4, "big")
+_FULL = "{} has records already: it must be as it was created"
 
 
 class Return(NamedTuple):
@@ -49,6 +46,8 @@ class Return(NamedTuple):
     bytes: int
     offsets: dict[str, int]
     """What the checkpoints are to say."""
+    there: bool
+    """It is there already: an export that was interrupted has come so far."""
 
 
 def plan_return(
@@ -87,56 +86,62 @@ def put_back(
     new_id: Callable[[], bytes],
     advance: Callable[[int], None],
 ) -> None:
-    """Raises AdoptionError where a broker has been started meanwhile, OSError; then it can be run again."""
+    """Raises AdoptionError where a broker has been started meanwhile, OSError.
+
+    Then it can be run again, with a new plan: partitions that are there already are told by what is in them.
+    """
     with ExitStack() as locks:
         for path in {*data_dirs, *(each.target.path for each in returns)}:
             lock_dir(files, path, locks)
-        for each in returns:
-            _put_back(files, each, new_id(), advance)
-        for path in {each.target.path for each in returns}:
-            files.sync_volume(path)
+        missing = [each for each in returns if not each.there]
+        staged = [_stage(files, each, new_id(), advance) for each in missing]
+        _sync(files, returns)
+        _write_checkpoints(files, missing)
+        for each, folder in zip(missing, staged, strict=True):
+            _put_in_place(files, each, folder)
+        _sync(files, returns)
 
 
-def _put_back(files: FileSystem, each: Return, unique: bytes, advance: Callable[[int], None]) -> None:
-    """What is not whole yet has a name that Apache Kafka would remove at its next start."""
-    target = each.target
-    staged = f"{target.path}/{layout.renamed_dir_name(*each.key, unique, layout.DELETE_DIR)}"
+def _stage(files: FileSystem, each: Return, unique: bytes, advance: Callable[[int], None]) -> str:
+    """A folder with a name that Apache Kafka would remove at its next start: it is not whole yet."""
+    staged = f"{each.target.path}/{layout.renamed_dir_name(*each.key, unique, layout.DELETE_DIR)}"
     files.make_dirs(staged)
     first_offset = None
     for name in each.names:
         copy_file(f"{each.source}/{name}", f"{staged}/{name}", advance)
         if name.endswith(layout.LOG):
-            begins = _set_first_epoch(files, f"{staged}/{name}")
+            begins = set_first_epoch(files, f"{staged}/{name}")
             first_offset = begins if first_offset is None else first_offset
     epochs = [] if first_offset is None else [(0, first_offset)]
     files.write(f"{staged}/{layout.LEADER_EPOCHS}", checkpoints.encode_epochs(epochs))
     topic_id = checkpoints.encode_partition_metadata(uuids.to_text(each.topic_id))
     files.write(f"{staged}/{layout.PARTITION_METADATA}", topic_id)
-    for name, offset in each.offsets.items():
-        said = target.offsets.setdefault(name, {})
-        said[each.key] = offset
-        files.write_atomically(f"{target.path}/{name}", checkpoints.encode_offsets(said))
-    folder = target.folder(each.key)
+    return staged
+
+
+def _write_checkpoints(files: FileSystem, returns: Sequence[Return]) -> None:
+    changed = {}
+    for each in returns:
+        for name, offset in each.offsets.items():
+            said = each.target.offsets.setdefault(name, {})
+            said[each.key] = offset
+            changed[f"{each.target.path}/{name}"] = said
+    for path, offsets in changed.items():
+        files.write_atomically(path, checkpoints.encode_offsets(offsets))
+
+
+def _put_in_place(files: FileSystem, each: Return, staged: str) -> None:
+    folder = each.target.folder(each.key)
     if files.exists(folder):
-        files.remove_tree(folder)  # it is empty
+        if _has_records(files, folder):
+            raise AdoptionError(_FULL.format(folder))
+        files.remove_tree(folder)
     files.rename(staged, folder)
 
 
-def _set_first_epoch(files: FileSystem, path: str) -> int | None:
-    """Makes all batches of a segment those of epoch 0; returns the first one's offset."""
-    first = None
-    file = files.open(path)
-    try:
-        with open_input(path) as reading:
-            for position, header, _ in batches(reading, file.size()):
-                first = header.base_offset if first is None else first
-                if header.leader_epoch:
-                    file.pwrite([_FIRST_EPOCH], position + _EPOCH_AT)
-    except NoBatch as error:
-        raise AdoptionError(f"{path}: byte {error.position}: {error}: kwire log verify says more") from None
-    finally:
-        file.close()
-    return first
+def _sync(files: FileSystem, returns: Sequence[Return]) -> None:
+    for path in {each.target.path for each in returns}:
+        files.sync_volume(path)
 
 
 # What is there
@@ -160,7 +165,12 @@ def _offsets(files: FileSystem, data_dirs: Sequence[str]) -> dict[str, dict[Topi
     for path in data_dirs:
         for name in layout.OFFSET_CHECKPOINTS:
             if files.exists(f"{path}/{name}"):
-                found[name] |= checkpoints.decode_offsets(files.read(f"{path}/{name}"))
+                try:
+                    found[name] |= checkpoints.decode_offsets(files.read(f"{path}/{name}"))
+                except CorruptCheckpoint as error:
+                    raise AdoptionError(
+                        f"{path}/{name}: {error}: start kwire there, and stop it, to have it written anew"
+                    ) from None
     return found
 
 
@@ -185,7 +195,8 @@ def _return(
     ]
     size = sum(files.file_size(f"{source}/{name}") for name in carried)
     said = {name: offsets[name][key] for name in layout.OFFSET_CHECKPOINTS if key in offsets[name]}
-    return Return(key, topic.id, source, target, carried, size, said)
+    there = _is_there(files, target, key, topic.id, source, carried)
+    return Return(key, topic.id, source, target, carried, size, said, there)
 
 
 def _target_of(files: FileSystem, targets: Sequence[SourceDir], topic: KraftTopic, number: int) -> SourceDir:
@@ -196,14 +207,32 @@ def _target_of(files: FileSystem, targets: Sequence[SourceDir], topic: KraftTopi
         raise AdoptionError(f"{name} has its replicas on brokers {brokers}: it must have this one alone")
     for target in targets:
         if (topic.name, number) in target.partitions:
-            folder = target.folder((topic.name, number))
-            if any(files.file_size(f"{folder}/{each}") for each in files.list(folder) if each.endswith(layout.LOG)):
-                raise AdoptionError(f"{folder} has records already: it must be as it was created")
             return target
     for target in targets:
         if partition.directories in ([target.id], []):
             return target
     raise AdoptionError(f"{name} is in a log dir of Apache Kafka that is not given (--to)")
+
+
+def _is_there(
+    files: FileSystem, target: SourceDir, key: TopicPartition, topic_id: bytes, source: str, names: Sequence[str]
+) -> bool:
+    """Whether all that is to go there is there. Raises AdoptionError where there are other records."""
+    folder = target.folder(key)
+    if key not in target.partitions or not _has_records(files, folder):
+        return False
+    logs = [name for name in names if name.endswith(layout.LOG)]
+    if (
+        target.partitions[key] != topic_id
+        or logs != [name for name in files.list(folder) if name.endswith(layout.LOG)]
+        or not all(is_copy_in_first_epoch(files, f"{folder}/{name}", f"{source}/{name}") for name in logs)
+    ):
+        raise AdoptionError(_FULL.format(folder))
+    return True
+
+
+def _has_records(files: FileSystem, folder: str) -> bool:
+    return any(files.file_size(f"{folder}/{name}") for name in files.list(folder) if name.endswith(layout.LOG))
 
 
 def _refuse_open_transactions(files: FileSystem, folder: str, names: Sequence[str]) -> None:

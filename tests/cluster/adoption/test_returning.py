@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -149,6 +150,10 @@ def with_a_damaged_snapshot(own: Path, dirs: ApacheDirs) -> None:
     (own / "t-0" / layout.segment_name(30, layout.SNAPSHOT)).write_bytes(b"rubbish")
 
 
+def with_a_damaged_checkpoint(own: Path, dirs: ApacheDirs) -> None:
+    (own / layout.RECOVERY_POINTS).write_bytes(b"rubbish\n")
+
+
 def without_the_partition(own: Path, dirs: ApacheDirs) -> None:
     (own / "t-0").rename(own / "u-0")
 
@@ -183,6 +188,7 @@ LOCKS: list[object] = []
         (in_another_dir, "t-0 is in a log dir of Apache Kafka that is not given"),
         (with_an_open_transaction, "has an open transaction of producer 7"),
         (with_a_damaged_snapshot, "too short"),
+        (with_a_damaged_checkpoint, "recovery-point-offset-checkpoint: version 'rubbish' is not known"),
         (without_the_partition, "t-0 is in none of"),
         (with_tiers, "topic t is tiered"),
         (with_kwire_at_work, "is in use by a broker: stop it first"),
@@ -209,3 +215,86 @@ def test_a_damaged_segment_is_not_put_back(own: Path, dirs: ApacheDirs) -> None:
     with pytest.raises(AdoptionError, match="a torn batch"):
         run(own, dirs)
     assert not epochs(dirs.paths[1] / "t-0")
+
+
+def two_partitions(own: Path, folder: Path) -> tuple[Path, ApacheDirs]:
+    """A copy of kwire's data dir with two partitions of t, and an Apache Kafka that has them empty."""
+    copied = Path(shutil.copytree(own, folder / "kwire"))
+    shutil.copytree(own / "t-0", copied / "t-1")
+    (copied / layout.RECOVERY_POINTS).write_bytes(checkpoints.encode_offsets({("t", 0): 30, ("t", 1): 30}))
+    topics = {"t": TopicImage("t", an_id(9), (PARTITION, PARTITION))}
+    (copied / JOURNAL).write_bytes(image_line(MetadataImage(version=1, topics=topics)))
+    dirs = ApacheDirs(folder)
+    dirs.log(*topic("t", 1, 2))
+    for index in (0, 1):
+        (dirs.partition("t", 1, index) / layout.segment_name(0, layout.LOG)).write_bytes(b"")
+    return copied, dirs
+
+
+def test_killed_amid_several_partitions_it_goes_on(own: Path, tmp_path: Path) -> None:
+    gone_on = 0
+    for changes in range(30):
+        copied, dirs = two_partitions(own, tmp_path / str(changes))
+        with killable() as killed:
+            run(copied, dirs, DyingFiles(changes))
+        before = [bool(epochs(dirs.paths[0] / f"t-{index}")) for index in (0, 1)]
+        assert [each.there for each in planned(copied, dirs)] == before
+        gone_on += before == [True, False]
+        run(copied, dirs)
+        assert [epochs(dirs.paths[0] / f"t-{index}") for index in (0, 1)] == [{0}, {0}]
+        found, tally = looked_through(dirs.paths[0] / "t-0", dirs.paths[0] / "t-1", deep=True)
+        assert [fault for fault in found if fault.serious] == []
+        assert tally.batches == 60
+        points = checkpoints.decode_offsets((dirs.paths[0] / layout.RECOVERY_POINTS).read_bytes())
+        assert points == {("t", 0): 30, ("t", 1): 30}
+        if not killed:
+            break
+    assert not killed
+    assert gone_on
+
+
+def cut_off(folder: Path) -> None:
+    last = max(folder.glob("*.log"))
+    last.write_bytes(last.read_bytes()[:-1])
+
+
+def another_record(folder: Path) -> None:
+    last = max(folder.glob("*.log"))
+    last.write_bytes(last.read_bytes()[:-1] + b"!")
+
+
+def another_segment(folder: Path) -> None:
+    (folder / layout.segment_name(30, layout.LOG)).write_bytes(b"x")
+
+
+def another_topic(folder: Path) -> None:
+    text = checkpoints.encode_partition_metadata(uuids.to_text(an_id(5)))
+    (folder / layout.PARTITION_METADATA).write_bytes(text)
+
+
+def another_epoch(folder: Path) -> None:
+    first = min(folder.glob("*.log"))
+    data = bytearray(first.read_bytes())
+    data[15] = 1
+    first.write_bytes(data)
+
+
+@pytest.mark.parametrize("change", [cut_off, another_record, another_segment, another_topic, another_epoch])
+def test_what_apache_kafka_has_is_never_written_over(
+    own: Path, dirs: ApacheDirs, change: Callable[[Path], None]
+) -> None:
+    run(own, dirs)
+    folder = dirs.paths[1] / "t-0"
+    change(folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(AdoptionError, match="t-0 has records already"):
+        run(own, dirs)
+    assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_records_that_came_after_the_plan_was_made(own: Path, dirs: ApacheDirs) -> None:
+    returns = planned(own, dirs)
+    with_records(own, dirs)
+    with pytest.raises(AdoptionError, match="t-0 has records already"):
+        put_back(FILES, [str(own)], returns, SeededRandomness(3).uuid, lambda done: None)
+    assert (dirs.paths[1] / "t-0" / layout.segment_name(0, layout.LOG)).read_bytes() == b"x"

@@ -45,6 +45,13 @@ def link_file(source: str, target: str) -> None:
     os.link(source, target)
 
 
+def nearest_folder(path: str) -> str:
+    """The folder itself, or the nearest above that exists."""
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    return path
+
+
 def same_volume(one: str, other: str) -> bool:
     """Whether two folders lie on one volume, so that files can be renamed and linked from one to the other."""
     return os.stat(one).st_dev == os.stat(other).st_dev

@@ -7,6 +7,7 @@ metadata      the image for kwire, and what of the cluster has no place in it
 marks         what an import says in each dir that it fills
 targets       the dirs that it is to fill
 plan          what goes where, decided before anything is touched
+room          whether a copy has room
 carrying      doing it, so that a half of it never serves
 report        what came over and what did not
 returning     giving topics back, and epochs: what changes in their batches on the way

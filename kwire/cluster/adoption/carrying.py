@@ -20,6 +20,7 @@ from kwire.cluster.adoption import AdoptionError
 from kwire.cluster.adoption.folder import carried_files
 from kwire.cluster.adoption.marks import Mark, Mode, fingerprint, write_mark
 from kwire.cluster.adoption.plan import Carry, Plan
+from kwire.cluster.adoption.room import check_room
 from kwire.cluster.adoption.source import lock_dir
 from kwire.cluster.adoption.targets import look_at_targets
 from kwire.cluster.stores.journal import CLEAN, JOURNAL, image_line
@@ -34,7 +35,7 @@ Advance = Callable[[int], None]
 
 def carry_out(files: FileSystem, plan: Plan, new_id: Callable[[], bytes], advance: Advance) -> None:
     """Raises AdoptionError, and OSError where a disk fails or is full; then it can be run again."""
-    _check_space(files, plan)
+    check_room(files, plan)
     with ExitStack() as locks:
         for source in plan.sources:
             lock_dir(files, source.path, locks)
@@ -51,15 +52,6 @@ def carry_out(files: FileSystem, plan: Plan, new_id: Callable[[], bytes], advanc
             files.sync_volume(target)
         _write_metadata(files, plan, ids)
         _end(files, plan)
-
-
-def _check_space(files: FileSystem, plan: Plan) -> None:
-    for number, target in enumerate(plan.targets):
-        wanted = sum(carry.bytes for carry in plan.carries if carry.target == number)
-        if plan.mode is Mode.COPY and files.exists(target):
-            _, usable = files.space(target)
-            if wanted > usable:
-                raise AdoptionError(f"{target} has room for {usable} bytes, and {wanted} are to be copied there")
 
 
 def _lock_target(files: FileSystem, target: str, locks: ExitStack) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import NamedTuple
 
 from kwire.cluster.adoption import AdoptionError
@@ -14,8 +15,9 @@ from kwire.cluster.adoption.source import SourceDir
 from kwire.cluster.adoption.state import KraftPartition, KraftState, KraftTopic
 from kwire.cluster.adoption.targets import Before
 from kwire.metadata.image import MetadataImage
-from kwire.ports.copying import same_volume
+from kwire.ports.copying import nearest_folder, same_volume
 from kwire.ports.files import FileSystem
+from kwire.protocol import uuids
 from kwire.storage.checkpoints import TopicPartition
 
 _UNASSIGNED = (bytes(16), bytes(15) + b"\1")
@@ -77,8 +79,9 @@ def check_sources(sources: Sequence[SourceDir]) -> None:
                 f"{first.path} is of node {first.node_id} in cluster {first.cluster_id}, "
                 f"{source.path} of node {source.node_id} in cluster {source.cluster_id}: import one broker at a time"
             )
-        if source.id == first.id or source.path == first.path:
-            raise AdoptionError(f"{first.path} and {source.path} are the same dir, or one is a copy of the other")
+    for one, other in combinations(sources, 2):
+        if one.path == other.path or one.id == other.id != uuids.ZERO:
+            raise AdoptionError(f"{one.path} and {other.path} are the same dir, or one is a copy of the other")
     seen: dict[TopicPartition, SourceDir] = {}
     for source in sources:
         for key in source.partitions:
@@ -231,7 +234,7 @@ def _place(
     for key, source in sorted(found.items(), key=lambda item: (-sizes[item[0]], item[0])):
         fitting = list(range(len(targets)))
         if mode is not Mode.COPY:
-            fitting = [number for number in fitting if same_volume(source.path, _there(files, targets[number]))]
+            fitting = [number for number in fitting if same_volume(source.path, nearest_folder(targets[number]))]
             if not fitting:
                 raise AdoptionError(
                     f"--{mode.value} needs a data dir on the volume of {source.path}: without it the data are copied"
@@ -244,10 +247,3 @@ def _place(
         filled[target] += sizes[key]
         carries.append(Carry(key, source, target, sizes[key]))
     return sorted(carries, key=lambda carry: carry.key)
-
-
-def _there(files: FileSystem, path: str) -> str:
-    """The nearest folder above that exists."""
-    while not files.exists(path):
-        path = path.rpartition("/")[0] or "/"
-    return path

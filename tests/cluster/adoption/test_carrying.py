@@ -267,9 +267,41 @@ def test_two_imports_into_one_dir(dirs: ApacheDirs, tmp_path: Path) -> None:
     lock.release()
 
 
+def with_room_for(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PosixFileSystem, "space", lambda self, path: (1 << 40, count))
+
+
 def test_no_room(dirs: ApacheDirs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "kwire").mkdir()
-    monkeypatch.setattr(PosixFileSystem, "space", lambda self, path: (100, 5))
-    with pytest.raises(AdoptionError, match="has room for 5 bytes"):
+    with_room_for(5, monkeypatch)
+    with pytest.raises(AdoptionError, match="kwire has room for 5 bytes"):
         run(dirs, tmp_path / "kwire")
-    assert list((tmp_path / "kwire").iterdir()) == []
+    assert not (tmp_path / "kwire").exists()
+
+
+def test_two_dirs_share_the_room_of_their_volume(
+    dirs: ApacheDirs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = tmp_path / "x", tmp_path / "y"
+    size = plan_import(FILES, dirs.names, [str(x), str(y)], Mode.COPY, skip_incomplete=False).bytes
+    with_room_for(size - 1, monkeypatch)
+    with pytest.raises(AdoptionError, match=f"/x and /.*/y has room for {size - 1} bytes, and {size} are to be copied"):
+        run(dirs, x, y)
+    with_room_for(size, monkeypatch)
+    run(dirs, x, y)
+
+
+def test_what_an_interrupted_copy_left_counts_as_room(
+    dirs: ApacheDirs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = plan_import(FILES, dirs.names, [f"{tmp_path}/kwire"], Mode.COPY, skip_incomplete=False).bytes
+    with killable() as killed:
+        run(dirs, tmp_path / "kwire", files=DyingFiles(3))
+    assert killed
+    with_room_for(1, monkeypatch)
+    left = sum(path.stat().st_size for path in (tmp_path / "kwire").glob("*-*/*"))
+    assert 0 < left < size - 1
+    with pytest.raises(AdoptionError, match=f"has room for {left + 1} bytes"):
+        run(dirs, tmp_path / "kwire")
+    with_room_for(size - left, monkeypatch)
+    run(dirs, tmp_path / "kwire")
+    assert trio.run(served, tmp_path / "kwire") == VALUES

@@ -188,6 +188,15 @@ def test_a_feature_of_the_future(dirs: ApacheDirs) -> None:
 # Which dirs
 
 
+def test_dirs_from_before_there_were_ids(dirs: ApacheDirs) -> None:
+    for path in dirs.paths:
+        lines = (path / layout.META_PROPERTIES).read_text().splitlines(keepends=True)
+        (path / layout.META_PROPERTIES).write_text("".join(line for line in lines if "directory.id" not in line))
+    found = planned(dirs)
+    assert {source.id for source in found.sources} == {bytes(16)}
+    assert len(found.carries) == 3
+
+
 def test_a_copy_of_a_dir(dirs: ApacheDirs) -> None:
     dirs.identify(dirs.paths[1], 0)
     assert "are the same dir, or one is a copy of the other" in refusal(dirs)

@@ -4,6 +4,7 @@
 
 PYTHON ?= python3
 VENV := .venv
+SPARK_VENV := .venv-spark-4.2
 BIN := $(VENV)/bin
 # Everything that decides what is installed: a change here sets the environment up anew.
 SETUP := pyproject.toml setup.py
@@ -20,14 +21,14 @@ help:
 # make lint   checks style (ruff), types (mypy) and the direction of imports (import-linter)
 # make bench  measures kwire beside Apache Kafka; BENCH="--pairs 5 --only fresh" passes options on
 # make crash  kills brokers under producers and pipelines, hundreds of times; CRASH="--rounds 20 --seed 7" passes options on
-# make spark  resolves the jars of Spark's Kafka connector ahead of time
+# make spark  sets up what spark_jobs/ needs: Spark 4.0 in .venv, Spark 4.2 in .venv-spark-4.2, their Kafka connectors
 # make format rewrites the sources in the one style
 # make clean  removes the environment and what tools left; ./kwire-data stays
 
 run: $(VENV)/.run
 	$(BIN)/kwire serve --listen localhost:9092 --data-dir ./kwire-data
 
-test: $(VENV)/.test jars kcat
+test: $(VENV)/.test $(SPARK_VENV)/.done jars kcat
 	$(PYTEST)
 
 lint: $(VENV)/.lint
@@ -43,11 +44,11 @@ bench: $(VENV)/.test jars
 crash: $(VENV)/.test jars
 	$(BIN)/python -m compat_tests.durability $(CRASH)
 
-spark: $(VENV)/.test
-	$(BIN)/python -m jvm spark
+spark: $(VENV)/.test $(SPARK_VENV)/.done
+	$(BIN)/python -m jvm spark spark-4.2
 
 jars: $(VENV)/.test
-	$(BIN)/python -m jvm kafka streams connect spark s3 tiered
+	$(BIN)/python -m jvm kafka streams connect spark spark-4.2 s3 tiered
 
 kcat: $(VENV)/.test
 	$(BIN)/python -m compat_tests.kcat.install
@@ -57,7 +58,7 @@ format: $(VENV)/.lint
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(SPARK_VENV) build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
 	rm -rf kwire/protocol/codec/_generated artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -69,8 +70,13 @@ $(VENV)/.run: $(BIN)/python $(SETUP)
 	touch $@
 
 $(VENV)/.test: $(BIN)/python $(SETUP)
-	$(PIP) --editable '.[test,spark]'
+	$(PIP) --editable '.[test,spark]' pyspark==4.0.0
 	touch $@ $(VENV)/.run
+
+$(SPARK_VENV)/.done: $(SETUP)
+	$(PYTHON) -m venv $(SPARK_VENV)
+	$(SPARK_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[spark]' pyspark==4.2.0
+	touch $@
 
 $(VENV)/.lint: $(VENV)/.test
 	$(PIP) --editable '.[lint]'

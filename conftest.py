@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import pytest
 
+pytest_plugins = ["jvm.spark_session"]
+
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 

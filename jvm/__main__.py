@@ -1,4 +1,4 @@
-"""`python -m jvm kafka streams connect spark s3 tiered`: resolves the jars of each, prints the folder they are in."""
+"""`python -m jvm kafka streams connect spark spark-4.2 s3 tiered`: resolves the jars of each, prints their folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ POMS = {
     "kafka": apache_kafka.POM,
     "streams": kafka_streams.POM,
     "connect": kafka_connect.POM,
-    "spark": spark.POM,
+    "spark": spark.SPARK_4_0.pom,
+    "spark-4.2": spark.SPARK_4_2.pom,
     "s3": s3proxy.POM,
     "tiered": kafka_tiered.POM,
 }

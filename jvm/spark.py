@@ -8,20 +8,54 @@ Spark at the same time, which Spark's own resolver is not.
 
 from __future__ import annotations
 
-import importlib.util
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from jvm import maven
 
-POM = Path(__file__).with_name("spark-kafka.xml")
-VERSION = maven.version(POM)
+_REPOSITORY = Path(__file__).parents[1]
 
 
-def connector_jars() -> list[Path]:
-    """The connector for Spark VERSION and what it needs beyond PySpark's own jars."""
-    return sorted(maven.jars(POM).glob("*.jar"))
+@dataclass(frozen=True)
+class Spark:
+    """A Spark of one version, in a virtual environment: that of the tests, or one of its own (`make spark`)."""
 
+    python: Path
+    pom: Path
+
+    @property
+    def version(self) -> str:
+        return maven.version(self.pom)
+
+    def connector_jars(self) -> list[Path]:
+        """The connector and what it needs beyond PySpark's own jars."""
+        return sorted(maven.jars(self.pom).glob("*.jar"))
+
+    def settings(self, scratch: Path) -> dict[str, str]:
+        """SETTINGS and the connector; the temporary files of Spark go to `scratch`, which the caller removes."""
+        java_options = "spark.driver.extraJavaOptions"
+        return SETTINGS | {
+            "spark.jars": ",".join(map(str, self.connector_jars())),
+            "spark.local.dir": str(scratch),
+            java_options: f"{SETTINGS[java_options]} {maven.scratch_option(scratch)}",
+        }
+
+    def environment(self) -> dict[str, str]:
+        """What it needs to run Python code with its own Python."""
+        return {"PYSPARK_PYTHON": str(self.python), "PYSPARK_DRIVER_PYTHON": str(self.python)}
+
+    def submit_command(self, script: Path, *arguments: str, scratch: Path) -> list[str]:
+        """The command line that hands a program to its `spark-submit`; `scratch` as above."""
+        (program,) = self.python.parents[1].glob("lib/python3*/site-packages/pyspark/bin/spark-submit")
+        options = [word for key, value in self.settings(scratch).items() for word in ("--conf", f"{key}={value}")]
+        return [str(program), *options, str(script), *arguments]
+
+
+SPARK_4_0 = Spark(Path(sys.prefix) / "bin/python", Path(__file__).with_name("spark-kafka.xml"))
+"""All its jars resolve by name: `spark.jars.packages` will do. In the environment of the tests."""
+SPARK_4_2 = Spark(_REPOSITORY / ".venv-spark-4.2/bin/python", Path(__file__).with_name("spark-kafka-4.2.xml"))
+"""The one with `transformWithState` in Python."""
 
 SETTINGS = {
     "spark.master": "local[2]",
@@ -35,28 +69,3 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
 }
 """What tests set, besides `spark.jars`."""
-
-
-def settings(scratch: Path) -> dict[str, str]:
-    """SETTINGS and the connector; the temporary files of Spark go to `scratch`, which the caller removes."""
-    java_options = "spark.driver.extraJavaOptions"
-    return SETTINGS | {
-        "spark.jars": ",".join(map(str, connector_jars())),
-        "spark.local.dir": str(scratch),
-        java_options: f"{SETTINGS[java_options]} {maven.scratch_option(scratch)}",
-    }
-
-
-def environment() -> dict[str, str]:
-    """What Spark needs to run Python code with this Python."""
-    return {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-
-
-def submit_command(script: Path, *arguments: str, scratch: Path) -> list[str]:
-    """The command line that hands a program to the `spark-submit` of this Python's PySpark; `scratch` as above."""
-    package = importlib.util.find_spec("pyspark")
-    assert package is not None
-    assert package.origin is not None
-    program = Path(package.origin).parent / "bin" / "spark-submit"
-    options = [word for key, value in settings(scratch).items() for word in ("--conf", f"{key}={value}")]
-    return [str(program), *options, str(script), *arguments]

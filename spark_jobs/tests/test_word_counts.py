@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from jvm import spark
+from jvm.spark import SPARK_4_0
 from kwire.testing.process import BrokerProcess
 from kwire.testing.topics import create_topic
 from spark_jobs.tests import topics
@@ -72,11 +72,11 @@ class Job:
         self.log = folder / f"{arguments[0]}.log"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                spark.submit_command(JOB, *arguments, scratch=folder),
+                SPARK_4_0.submit_command(JOB, *arguments, scratch=folder),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=os.environ | spark.environment(),
+                env=os.environ | SPARK_4_0.environment(),
                 cwd=folder,
                 start_new_session=True,
             )
@@ -209,4 +209,4 @@ def test_a_wrong_command_line_ends_with_its_usage(arguments: list[str], capsys: 
 def test_the_connector_is_of_the_version_of_spark() -> None:
     import pyspark
 
-    assert pyspark.__version__ == spark.VERSION
+    assert pyspark.__version__ == SPARK_4_0.version

@@ -1,0 +1,33 @@
+"""A pytest plugin: one Spark for all tests that are content with one. They belong into the xdist group "spark"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jvm.spark import SPARK_4_0
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """One Spark for all tests: it takes seconds to start."""
+    from pyspark.sql import SparkSession
+
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in SPARK_4_0.environment().items():
+            environment.setenv(name, value)
+        environment.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
+        session = SparkSession.builder.config(map=SPARK_4_0.settings(tmp_path_factory.mktemp("spark"))).getOrCreate()
+        session.sparkContext.setLogLevel("ERROR")
+        yield session
+        gateway = session.sparkContext._gateway
+        session.stop()
+        # Stopping leaves the JVM, which ends when its standard input does; the tests that follow may want its memory.
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()

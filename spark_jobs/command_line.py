@@ -1,0 +1,153 @@
+"""What the command lines of all jobs have in common: brokers, Spark's settings, checkpoints, errors in one line.
+
+@job("mirror", __doc__)
+@click.argument("source")
+@checkpoint
+def main(run: Run, source: str, checkpoint: Path) -> None:
+    run.cluster.demand(run.spark, source)
+    ...
+
+if __name__ == "__main__":
+    main()
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import Any
+
+import click
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+from spark_jobs.faults import explained
+from spark_jobs.session import open_session
+from spark_jobs.topics import Cluster
+
+Function = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of a job."""
+
+    name: str
+    cluster: Cluster
+    spark_settings: Mapping[str, str]
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """Started when it is first asked for, so that a wrong command line does not wait for it."""
+        return open_session(self.name, self.spark_settings)
+
+    def start(self, writer: DataStreamWriter, checkpoint: Path, *, follow: bool) -> StreamingQuery:
+        """Starts a query that ends when all that was there at its start is written, unless it follows."""
+        writer = writer.option("checkpointLocation", str(checkpoint.resolve()))
+        writer = writer.trigger(processingTime="1 second") if follow else writer.trigger(availableNow=True)
+        return writer.start()
+
+
+class Setting(click.ParamType):
+    """KEY=VALUE."""
+
+    name = "KEY=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        key, equals, content = value.partition("=")
+        if not key or not equals:
+            self.fail(f"{value!r} is not KEY=VALUE", param, context)
+        return key, content
+
+
+def job(name: str, description: str) -> Callable[[Function], click.Command]:
+    """Makes a click command of a function whose first argument is the Run."""
+
+    def decorate(function: Function) -> click.Command:
+        @wraps(function)
+        def command(
+            bootstrap_servers: str,
+            kafka: tuple[tuple[str, str], ...],
+            spark: tuple[tuple[str, str], ...],
+            **arguments: Any,
+        ) -> None:
+            run = Run(name, Cluster(bootstrap_servers, dict(kafka)), dict(spark))
+            _guarded(run, lambda: function(run, **arguments))
+
+        for option in reversed(_COMMON):
+            command = option(command)
+        text = "\b\n" + description.strip()
+        return click.command(name, help=text, context_settings={"show_default": True, "max_content_width": 120})(
+            command
+        )
+
+    return decorate
+
+
+_COMMON = (
+    click.option(
+        "--bootstrap-servers",
+        "-b",
+        default="localhost:9092",
+        envvar="KAFKA_BOOTSTRAP_SERVERS",
+        metavar="HOST:PORT[,...]",
+        help="Brokers to begin with.",
+    ),
+    click.option(
+        "--kafka",
+        type=Setting(),
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A setting of Spark's Kafka clients, by Kafka's name; may be repeated.",
+    ),
+    click.option(
+        "--spark",
+        type=Setting(),
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A setting of Spark, such as spark.master=local[4]; may be repeated.",
+    ),
+)
+
+checkpoint = click.option(
+    "--checkpoint",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="Where the job keeps how far it is: started again with the same one, it goes on there.",
+)
+"""For jobs that can be resumed."""
+
+follow = click.option("--follow", is_flag=True, help="Go on when all that was there has been read.")
+"""For streams."""
+
+batch_size = click.option(
+    "--max-offsets-per-trigger",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Most records in a batch; all that there are unless given.",
+)
+"""For streams that read topics."""
+
+
+def _guarded(run: Run, work: Callable[[], None]) -> None:
+    """Ends the process with 1 and one line where the user can put right what is wrong."""
+    own = SparkSession.getActiveSession() is None  # a notebook's session outlives the job
+    try:
+        work()
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    except Exception as error:
+        line = explained(error)
+        if line is None:
+            raise
+        print(f"{run.name}: {line}", file=sys.stderr)
+        raise SystemExit(1) from None
+    finally:
+        if own and "spark" in run.__dict__:
+            run.spark.stop()

@@ -1,0 +1,73 @@
+"""Jobs as users run them: in the tests' own Spark, where that will do, or in a process that can be killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import click
+
+from jvm.spark import SPARK_4_0, Spark
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 240.0
+
+
+def run(job: click.Command, *arguments: object) -> Any:
+    """Runs a job in this process and its session; what a user would see as an exit code is a SystemExit."""
+    return job.main([str(each) for each in arguments], standalone_mode=False)
+
+
+class JobProcess:
+    """One run of a job by `spark-submit`, or by `python -m`, in a process group of its own: the JVM and its Python are
+    the driver. Leaving it as a context manager kills what still runs.
+
+    `name` is that of the module. Standard output and standard error go to `log` in `folder`, the working folder.
+    """
+
+    def __init__(
+        self, name: str, *arguments: object, folder: Path, spark: Spark = SPARK_4_0, submit: bool = False
+    ) -> None:
+        words = [str(each) for each in arguments]
+        if submit:
+            command = spark.submit_command(ROOT / f"spark_jobs/{name}.py", *words, scratch=folder)
+        else:
+            settings = [f"{key}={value}" for key, value in spark.settings(folder).items()]
+            command = [str(spark.python), "-m", f"spark_jobs.{name}", *words]
+            command += [word for setting in settings for word in ("--spark", setting)]
+        self.log = folder / f"{name}.log"
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=os.environ | spark.environment() | {"PYTHONPATH": str(ROOT)},
+                cwd=folder,
+                start_new_session=True,
+            )
+
+    @property
+    def said(self) -> str:
+        """All that it wrote."""
+        return self.log.read_text(errors="replace")
+
+    def finish(self, code: int = 0) -> str:
+        """Waits until the job has ended, with that exit code; returns what it wrote."""
+        assert self.process.wait(PATIENCE_S) == code, self.said[-5000:]
+        return self.said
+
+    def kill(self) -> None:
+        """SIGKILL for the whole driver."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def __enter__(self) -> JobProcess:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        if self.process.poll() is None:
+            self.kill()

@@ -1,0 +1,123 @@
+"""Topics as Spark has them: tables and streams of records, and what a broker knows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_jobs.faults import Fault
+
+WAIT_MS = 15_000
+"""How long a broker that does not answer is waited for before a job begins. Once it runs, the clients inside Spark
+try again for as long as their own settings say."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The brokers that a job reads from or writes to."""
+
+    bootstrap_servers: str = "localhost:9092"
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Of the Kafka clients inside Spark, by Kafka's names."""
+
+    @property
+    def options(self) -> dict[str, str]:
+        """As the connector takes them."""
+        given = {"bootstrap.servers": self.bootstrap_servers, **self.settings}
+        return {f"kafka.{name}": value for name, value in given.items()}
+
+    def read(self, spark: SparkSession, topic: str, **options: object) -> DataFrame:
+        """The topic as a table: key, value, topic, partition, offset, timestamp, timestampType, headers."""
+        return spark.read.format("kafka").options(**self._of(topic, options)).load()
+
+    def stream(self, spark: SparkSession, topic: str, **options: object) -> DataFrame:
+        """The topic as a stream of such rows, from its beginning unless the options say otherwise."""
+        found = self._of(topic, {"startingOffsets": "earliest", **options})
+        return spark.readStream.format("kafka").options(**found).load()
+
+    def _of(self, topic: str, options: Mapping[str, object]) -> dict[str, str]:
+        given = {"subscribe": topic, "includeHeaders": True, **options}
+        texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
+        return {**self.options, **texts}
+
+    def partitions(self, spark: SparkSession) -> dict[str, int]:
+        """How many each topic has. Raises Fault where no broker answers.
+
+        Spark itself would try for minutes, and end with a hundred lines.
+        """
+        with _Admin(spark, self) as admin:
+            return admin.partitions()
+
+    def demand(self, spark: SparkSession, *topics: str) -> dict[str, int]:
+        """How many partitions these topics have. Raises Fault where no broker answers, or where one is not there."""
+        found = self.partitions(spark)
+        missing = sorted(set(topics) - found.keys())
+        if missing:
+            raise Fault(f"{self.bootstrap_servers} has no topic {', '.join(missing)}")
+        return {topic: found[topic] for topic in topics}
+
+    def provide(self, spark: SparkSession, topic: str, partitions: int, configs: Mapping[str, str]) -> int:
+        """Creates the topic where it is missing; returns how many partitions it has. Raises Fault."""
+        with _Admin(spark, self) as admin:
+            present = admin.partitions().get(topic)
+            if present is None:
+                admin.create(topic, partitions, configs)
+            return partitions if present is None else present
+
+
+class _Admin:
+    """The admin client of the connector's own jars, with the settings that the connector will have."""
+
+    def __init__(self, spark: SparkSession, cluster: Cluster) -> None:
+        self._spark = spark
+        self._cluster = cluster
+
+    def __enter__(self) -> _Admin:
+        jvm: Any = self._spark.sparkContext._jvm
+        properties = jvm.java.util.Properties()
+        for name, value in {
+            **self._cluster.settings,
+            "bootstrap.servers": self._cluster.bootstrap_servers,
+            "default.api.timeout.ms": str(WAIT_MS),
+            "request.timeout.ms": str(WAIT_MS),
+        }.items():
+            properties.setProperty(name, value)
+        self._client = self._asked(lambda: jvm.org.apache.kafka.clients.admin.AdminClient.create(properties))
+        return self
+
+    def partitions(self) -> dict[str, int]:
+        found = self._asked(lambda: self._client.listTopics().names().get())
+        told = self._asked(lambda: self._client.describeTopics(found).allTopicNames().get())
+        return {name: told[name].partitions().size() for name in told}
+
+    def create(self, topic: str, partitions: int, configs: Mapping[str, str]) -> None:
+        """With the broker's default of replicas."""
+        jvm: Any = self._spark.sparkContext._jvm
+        none = jvm.java.util.Optional
+        new = jvm.org.apache.kafka.clients.admin.NewTopic(topic, none.of(partitions), none.empty())
+        new.configs(jvm.java.util.HashMap(dict(configs)))
+        self._asked(lambda: self._client.createTopics([new]).all().get())
+
+    def _asked(self, ask: Callable[[], Any]) -> Any:
+        try:
+            return ask()
+        except Py4JJavaError as error:
+            cause = _innermost(error)
+            if "TimeoutException" in cause:
+                raise Fault(f"no broker answers at {self._cluster.bootstrap_servers}") from None
+            raise Fault(f"{self._cluster.bootstrap_servers}: {cause}") from None
+
+    def __exit__(self, *details: object) -> None:
+        self._client.close()
+
+
+def _innermost(error: Py4JJavaError) -> str:
+    """What the last cause in Java says."""
+    cause = error.java_exception
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return str(cause.toString())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -41,17 +43,25 @@ def open_session(name: str, settings: Mapping[str, str]) -> SparkSession:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    if not spark.sparkContext.master.startswith("local"):
-        _ship(spark)
+    _ship(spark)
     return spark
 
 
 def _ship(spark: SparkSession) -> None:
-    """Sends this package to the executors on other machines: functions of it run there."""
+    """Gives this package to the Python workers: functions of it run there.
+
+    Those on this machine need it too, since they know neither the folder that spark-submit found the job in nor what
+    the job put on its path. Executors fetch the archive when they first need it, so it stays until this process ends.
+    """
     package = Path(__file__).parent
-    with tempfile.TemporaryDirectory() as folder:
-        archive = Path(folder) / "spark_jobs.zip"
-        with zipfile.ZipFile(archive, "w") as target:
-            for path in package.glob("*.py"):
-                target.write(path, f"{package.name}/{path.name}")
-        spark.sparkContext.addPyFile(str(archive))
+    name = f"{package.name}.zip"
+    if any(Path(file).name == name for file in spark.sparkContext.listFiles):
+        return
+    folder = tempfile.mkdtemp(prefix="spark-jobs-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    archive = Path(folder) / name
+    with zipfile.ZipFile(archive, "w") as target:
+        for path in package.rglob("*.py"):
+            if "tests" not in path.parts:
+                target.write(path, path.relative_to(package.parent))
+    spark.sparkContext.addPyFile(str(archive))

@@ -49,7 +49,7 @@ class Cluster:
 
         Spark itself would try for minutes, and end with a hundred lines.
         """
-        with _Admin(spark, self) as admin:
+        with Admin(spark, self) as admin:
             return admin.partitions()
 
     def demand(self, spark: SparkSession, *topics: str) -> dict[str, int]:
@@ -62,23 +62,25 @@ class Cluster:
 
     def provide(self, spark: SparkSession, topic: str, partitions: int, configs: Mapping[str, str]) -> int:
         """Creates the topic where it is missing; returns how many partitions it has. Raises Fault."""
-        with _Admin(spark, self) as admin:
+        with Admin(spark, self) as admin:
             present = admin.partitions().get(topic)
             if present is None:
                 admin.create(topic, partitions, configs)
             return partitions if present is None else present
 
 
-class _Admin:
+class Admin:
     """The admin client of the connector's own jars, with the settings that the connector will have."""
 
     def __init__(self, spark: SparkSession, cluster: Cluster) -> None:
-        self._spark = spark
         self._cluster = cluster
+        self.jvm: Any = spark.sparkContext._jvm
+        """Where Java's classes are found by their names."""
+        self.client: Any = None
+        """Java's `Admin`, while this is entered; calls of it go through `asked`."""
 
-    def __enter__(self) -> _Admin:
-        jvm: Any = self._spark.sparkContext._jvm
-        properties = jvm.java.util.Properties()
+    def __enter__(self) -> Admin:
+        properties = self.jvm.java.util.Properties()
         for name, value in {
             **self._cluster.settings,
             "bootstrap.servers": self._cluster.bootstrap_servers,
@@ -86,23 +88,23 @@ class _Admin:
             "request.timeout.ms": str(WAIT_MS),
         }.items():
             properties.setProperty(name, value)
-        self._client = self._asked(lambda: jvm.org.apache.kafka.clients.admin.AdminClient.create(properties))
+        self.client = self.asked(lambda: self.jvm.org.apache.kafka.clients.admin.AdminClient.create(properties))
         return self
 
     def partitions(self) -> dict[str, int]:
-        found = self._asked(lambda: self._client.listTopics().names().get())
-        told = self._asked(lambda: self._client.describeTopics(found).allTopicNames().get())
+        found = self.asked(lambda: self.client.listTopics().names().get())
+        told = self.asked(lambda: self.client.describeTopics(found).allTopicNames().get())
         return {name: told[name].partitions().size() for name in told}
 
     def create(self, topic: str, partitions: int, configs: Mapping[str, str]) -> None:
         """With the broker's default of replicas."""
-        jvm: Any = self._spark.sparkContext._jvm
-        none = jvm.java.util.Optional
-        new = jvm.org.apache.kafka.clients.admin.NewTopic(topic, none.of(partitions), none.empty())
-        new.configs(jvm.java.util.HashMap(dict(configs)))
-        self._asked(lambda: self._client.createTopics([new]).all().get())
+        none = self.jvm.java.util.Optional
+        new = self.jvm.org.apache.kafka.clients.admin.NewTopic(topic, none.of(partitions), none.empty())
+        new.configs(self.jvm.java.util.HashMap(dict(configs)))
+        self.asked(lambda: self.client.createTopics([new]).all().get())
 
-    def _asked(self, ask: Callable[[], Any]) -> Any:
+    def asked(self, ask: Callable[[], Any]) -> Any:
+        """What a call gives; raises Fault where the brokers refuse or do not answer."""
         try:
             return ask()
         except Py4JJavaError as error:
@@ -112,7 +114,7 @@ class _Admin:
             raise Fault(f"{self._cluster.bootstrap_servers}: {cause}") from None
 
     def __exit__(self, *details: object) -> None:
-        self._client.close()
+        self.client.close()
 
 
 def _innermost(error: Py4JJavaError) -> str:

@@ -24,7 +24,7 @@ import click
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
-from spark_jobs.faults import explained
+from spark_jobs.faults import explained, quiet
 from spark_jobs.session import open_session
 from spark_jobs.topics import Cluster
 
@@ -65,31 +65,34 @@ class Setting(click.ParamType):
         return key, content
 
 
-def job(name: str, description: str) -> Callable[[Function], click.Command]:
-    """Makes a click command of a function whose first argument is the Run."""
+def paragraphs(text: str) -> str:
+    """A docstring as click's help, with its lines as they are: it would fill up each paragraph, examples included."""
+    return "\n\n".join(f"\b\n{paragraph}" for paragraph in text.strip().split("\n\n"))
+
+
+def job(name: str, description: str, *, brokers: bool = True) -> Callable[[Function], click.Command]:
+    """Makes a click command of a function whose first argument is the Run; `brokers` says that it talks to some."""
 
     def decorate(function: Function) -> click.Command:
         @wraps(function)
         def command(
-            bootstrap_servers: str,
-            kafka: tuple[tuple[str, str], ...],
             spark: tuple[tuple[str, str], ...],
+            bootstrap_servers: str = "",
+            kafka: tuple[tuple[str, str], ...] = (),
             **arguments: Any,
         ) -> None:
             run = Run(name, Cluster(bootstrap_servers, dict(kafka)), dict(spark))
             _guarded(run, lambda: function(run, **arguments))
 
-        for option in reversed(_COMMON):
+        for option in reversed((*(_BROKERS if brokers else ()), _SPARK)):
             command = option(command)
-        text = "\b\n" + description.strip()
-        return click.command(name, help=text, context_settings={"show_default": True, "max_content_width": 120})(
-            command
-        )
+        settings = {"show_default": True, "max_content_width": 120}
+        return click.command(name, help=paragraphs(description), context_settings=settings)(command)
 
     return decorate
 
 
-_COMMON = (
+_BROKERS = (
     click.option(
         "--bootstrap-servers",
         "-b",
@@ -105,13 +108,13 @@ _COMMON = (
         metavar="KEY=VALUE",
         help="A setting of Spark's Kafka clients, by Kafka's name; may be repeated.",
     ),
-    click.option(
-        "--spark",
-        type=Setting(),
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="A setting of Spark, such as spark.master=local[4]; may be repeated.",
-    ),
+)
+_SPARK = click.option(
+    "--spark",
+    type=Setting(),
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of Spark, such as spark.master=local[4]; may be repeated.",
 )
 
 checkpoint = click.option(
@@ -134,12 +137,23 @@ batch_size = click.option(
 )
 """For streams that read topics."""
 
+committed_only = click.option(
+    "--committed-only", is_flag=True, help="Without records of transactions that were aborted or are open."
+)
+"""For jobs that read topics."""
+
+allow_data_loss = click.option(
+    "--allow-data-loss", is_flag=True, help="Go on where records were gone before they were read."
+)
+"""For streams that read topics."""
+
 
 def _guarded(run: Run, work: Callable[[], None]) -> None:
     """Ends the process with 1 and one line where the user can put right what is wrong."""
     own = SparkSession.getActiveSession() is None  # a notebook's session outlives the job
     try:
-        work()
+        with quiet():
+            work()
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except Exception as error:

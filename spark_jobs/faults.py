@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.logger import PySparkLogger
 
 
 class Fault(Exception):
@@ -17,7 +20,7 @@ def explained(error: Exception) -> str | None:
         return str(error)
     text = str(error)
     if isinstance(error, AnalysisException):
-        return text.split("\n", 1)[0]
+        return text.strip().split("\n", 1)[0]
     if isinstance(error, StreamingQueryException) or "org.apache.spark" in text:
         for pattern, sentence in _KNOWN:
             found = re.search(pattern, text)
@@ -26,7 +29,25 @@ def explained(error: Exception) -> str | None:
     return None
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps PySpark from writing a page of JSON to standard error about an error that it raises anyway."""
+    loggers = [PySparkLogger.getLogger(name) for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger")]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
+
+
 _KNOWN = (
+    # Raised in a function that Spark calls for each batch.
+    (r"spark_jobs\.faults\.Fault: (.*)", "{}"),
+    # Of Spark's own error classes, those whose state says that they are about data, SQL or what Spark can't do.
+    (r"(\[[A-Z][A-Z0-9_.]+\] [^\n]*SQLSTATE: (?:0A|22|42|54)\w{3})", "{}"),
     (r"UnknownTopicOrPartitionException", "a topic went while it was read or written"),
     (
         r"(?:Some data may have been lost|data loss|DATA_LOSS|KAFKA_DATA_LOSS)",

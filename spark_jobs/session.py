@@ -42,7 +42,8 @@ def open_session(name: str, settings: Mapping[str, str]) -> SparkSession:
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
+    # What is logged as an error comes as an exception too, whose one line shall not drown in stack traces.
+    spark.sparkContext.setLogLevel("FATAL")
     _ship(spark)
     return spark
 

@@ -60,6 +60,12 @@ class Cluster:
             raise Fault(f"{self.bootstrap_servers} has no topic {', '.join(missing)}")
         return {topic: found[topic] for topic in topics}
 
+    def topic_id(self, spark: SparkSession, topic: str) -> str:
+        """What tells this topic from another one of the same name, earlier or elsewhere. Raises Fault as `demand`."""
+        self.demand(spark, topic)
+        with Admin(spark, self) as admin:
+            return admin.topic_id(topic)
+
     def provide(self, spark: SparkSession, topic: str, partitions: int, configs: Mapping[str, str]) -> int:
         """Creates the topic where it is missing; returns how many partitions it has. Raises Fault."""
         with Admin(spark, self) as admin:
@@ -67,6 +73,16 @@ class Cluster:
             if present is None:
                 admin.create(topic, partitions, configs)
             return partitions if present is None else present
+
+
+def reading(max_offsets_per_trigger: int | None, *, committed_only: bool, allow_data_loss: bool) -> dict[str, object]:
+    """Options of a stream, as the command line gives them."""
+    options: dict[str, object] = {"failOnDataLoss": not allow_data_loss}
+    if committed_only:
+        options["kafka.isolation.level"] = "read_committed"
+    if max_offsets_per_trigger is not None:
+        options["maxOffsetsPerTrigger"] = max_offsets_per_trigger
+    return options
 
 
 class Admin:
@@ -95,6 +111,10 @@ class Admin:
         found = self.asked(lambda: self.client.listTopics().names().get())
         told = self.asked(lambda: self.client.describeTopics(found).allTopicNames().get())
         return {name: told[name].partitions().size() for name in told}
+
+    def topic_id(self, topic: str) -> str:
+        told = self.asked(lambda: self.client.describeTopics([topic]).allTopicNames().get())
+        return str(told[topic].topicId().toString())
 
     def create(self, topic: str, partitions: int, configs: Mapping[str, str]) -> None:
         """With the broker's default of replicas."""

@@ -46,8 +46,13 @@ def quiet() -> Iterator[None]:
 _KNOWN = (
     # Raised in a function that Spark calls for each batch.
     (r"spark_jobs\.faults\.Fault: (.*)", "{}"),
+    (
+        r"Malformed records are detected in record parsing: (.*?)\.?\n",
+        "a value does not follow its schema: {}; --malformed drop leaves such values out",
+    ),
     # Of Spark's own error classes, those whose state says that they are about data, SQL or what Spark can't do.
     (r"(\[[A-Z][A-Z0-9_.]+\] [^\n]*SQLSTATE: (?:0A|22|42|54)\w{3})", "{}"),
+    (r"terminated with exception: (Stream-stream join [^;\n]*)", "{}"),
     (r"UnknownTopicOrPartitionException", "a topic went while it was read or written"),
     (
         r"(?:Some data may have been lost|data loss|DATA_LOSS|KAFKA_DATA_LOSS)",

@@ -74,6 +74,12 @@ class Cluster:
                 admin.create(topic, partitions, configs)
             return partitions if present is None else present
 
+    def ends(self, spark: SparkSession, topic: str, *, committed_only: bool) -> dict[int, int]:
+        """Of each partition, the offset that its next record will have, or of the first record that may still be
+        aborted. Raises Fault."""
+        with Admin(spark, self) as admin:
+            return admin.ends(topic, committed_only=committed_only)
+
 
 def reading(max_offsets_per_trigger: int | None, *, committed_only: bool, allow_data_loss: bool) -> dict[str, object]:
     """Options of a stream, as the command line gives them."""
@@ -115,6 +121,18 @@ class Admin:
     def topic_id(self, topic: str) -> str:
         told = self.asked(lambda: self.client.describeTopics([topic]).allTopicNames().get())
         return str(told[topic].topicId().toString())
+
+    def ends(self, topic: str, *, committed_only: bool) -> dict[int, int]:
+        kafka = self.jvm.org.apache.kafka
+        told = self.asked(lambda: self.client.describeTopics([topic]).allTopicNames().get())
+        latest = self.jvm.java.util.HashMap()
+        for partition in told[topic].partitions():
+            place = kafka.common.TopicPartition(topic, partition.partition())
+            latest.put(place, kafka.clients.admin.OffsetSpec.latest())
+        level = kafka.common.IsolationLevel.valueOf("READ_COMMITTED" if committed_only else "READ_UNCOMMITTED")
+        options = kafka.clients.admin.ListOffsetsOptions(level)
+        found = self.asked(lambda: self.client.listOffsets(latest, options).all().get())
+        return {place.partition(): found[place].offset() for place in found}
 
     def create(self, topic: str, partitions: int, configs: Mapping[str, str]) -> None:
         """With the broker's default of replicas."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,11 @@ PATIENCE_S = 240.0
 def run(job: click.Command, *arguments: object) -> Any:
     """Runs a job in this process and its session; what a user would see as an exit code is a SystemExit."""
     return job.main([str(each) for each in arguments], standalone_mode=False)
+
+
+def batches(checkpoint: Path) -> set[int]:
+    """The numbers of those that are complete."""
+    return {int(file.name) for file in (checkpoint / "commits").glob("*") if file.name.isdigit()}
 
 
 class JobProcess:
@@ -59,6 +66,14 @@ class JobProcess:
         """Waits until the job has ended, with that exit code; returns what it wrote."""
         assert self.process.wait(PATIENCE_S) == code, self.said[-5000:]
         return self.said
+
+    def wait_until(self, true: Callable[[], bool]) -> None:
+        """Returns as soon as that is so; the job must not have ended by then."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not true():
+            assert self.process.poll() is None, self.said[-5000:]
+            assert time.monotonic() < deadline, self.said[-5000:]
+            time.sleep(0.05)
 
     def kill(self) -> None:
         """SIGKILL for the whole driver."""

@@ -23,9 +23,18 @@ import click
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_jobs.command_line import Run, Setting, batch_size, checkpoint, follow, job
+from spark_jobs.command_line import (
+    Run,
+    Setting,
+    allow_data_loss,
+    batch_size,
+    checkpoint,
+    committed_only,
+    follow,
+    job,
+)
 from spark_jobs.faults import Fault
-from spark_jobs.topics import Cluster
+from spark_jobs.topics import Cluster, reading
 
 
 @job("mirror", __doc__)
@@ -38,7 +47,8 @@ from spark_jobs.topics import Cluster
 @click.option("--value", metavar="SQL", help="The value of the copy.")
 @click.option("--header", "headers", type=Setting(), multiple=True, metavar="NAME=SQL", help="A header more.")
 @click.option("--by-key", is_flag=True, help="Let the key choose the partition of the copy.")
-@click.option("--committed-only", is_flag=True, help="Without the records of transactions that were aborted.")
+@committed_only
+@allow_data_loss
 @batch_size
 @checkpoint
 @follow
@@ -54,20 +64,19 @@ def main(
     headers: tuple[tuple[str, str], ...],
     by_key: bool,
     committed_only: bool,
+    allow_data_loss: bool,
     max_offsets_per_trigger: int | None,
     checkpoint: Path,
     follow: bool,
 ) -> None:
     there = Cluster(to, dict(to_kafka)) if to is not None else run.cluster
-    if to is None and source == target:
-        raise Fault(f"{source} would be copied into itself")
     partitions = run.cluster.demand(run.spark, source)[source]
     present = there.provide(run.spark, target, partitions, {})
+    if source == target and run.cluster.topic_id(run.spark, source) == there.topic_id(run.spark, target):
+        raise Fault(f"{source} would be copied into itself")
     if present < partitions and not by_key:
         raise Fault(f"{target} has {present} partitions, {source} has {partitions}: add some, or use --by-key")
-    options = {"maxOffsetsPerTrigger": max_offsets_per_trigger} if max_offsets_per_trigger else {}
-    if committed_only:
-        options["kafka.isolation.level"] = "read_committed"
+    options = reading(max_offsets_per_trigger, committed_only=committed_only, allow_data_loss=allow_data_loss)
     records = copies(run.cluster.stream(run.spark, source, **options), where, key, value, dict(headers), by_key=by_key)
     writer = records.writeStream.format("kafka").options(**there.options, topic=target)
     run.start(writer, checkpoint, follow=follow).awaitTermination()

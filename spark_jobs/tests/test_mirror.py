@@ -1,0 +1,265 @@
+"""Flights, copied between kwire and Apache Kafka and within one broker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import SparkSession
+
+from jvm.apache_kafka import ApacheKafka
+from kwire.testing.factories import TopicFactory
+from kwire.testing.process import BrokerProcess
+from spark_jobs import mirror, topics
+from spark_jobs.tests import flights as data
+from spark_jobs.tests.flights import Flight, by_partition, flights, publish, published
+from spark_jobs.tests.jobs import JobProcess, run
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+
+FOREVER = {"retention.ms": -1}
+"""The flights are of 2013."""
+SMALL_HEAP = ("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1")
+PATIENCE_S = 120.0
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[ApacheKafka]:
+    with ApacheKafka(heap=SMALL_HEAP) as broker:
+        yield broker
+
+
+def copy(broker: BrokerProcess | ApacheKafka, source: str, target: str, folder: Path, *options: object) -> None:
+    """One run of the job, in this process."""
+    run(mirror.main, source, target, "-b", broker.bootstrap, "--checkpoint", folder, *options)
+
+
+def test_there_and_back(
+    spark: SparkSession,
+    kwire_broker: BrokerProcess,
+    kwire_topic_factory: TopicFactory,
+    kafka: ApacheKafka,
+    tmp_path: Path,
+) -> None:
+    sent = flights(slice(0, 20_000), partitions=3)
+    assert {None} <= {record.key for record in sent} & {record.value for record in sent}
+    source = kwire_topic_factory(partitions=3, configs=FOREVER)
+    back = kwire_topic_factory.name()
+    publish(kwire_broker.bootstrap, source, sent)
+    copy(kwire_broker, source, "flights", tmp_path / "there", "--to", kafka.bootstrap)
+    assert by_partition(published(kafka.bootstrap, "flights"), times=False) == by_partition(sent, times=False)
+    copy(kafka, "flights", back, tmp_path / "back", "--to", kwire_broker.bootstrap)
+    assert by_partition(published(kwire_broker.bootstrap, back), times=False) == by_partition(sent, times=False)
+    # The checkpoint knows that all is done; a record more is all that the next run copies.
+    more = flights(slice(20_000, 20_001), partitions=3)
+    publish(kwire_broker.bootstrap, source, more)
+    copy(kwire_broker, source, "flights", tmp_path / "there", "--to", kafka.bootstrap)
+    assert by_partition(published(kafka.bootstrap, "flights"), times=False) == by_partition(sent + more, times=False)
+
+
+def test_sql_chooses_and_changes(
+    spark: SparkSession, kwire_broker: BrokerProcess, kwire_topic_factory: TopicFactory, tmp_path: Path
+) -> None:
+    sent = flights(slice(0, 10_000), partitions=3)
+    source, target = kwire_topic_factory(partitions=3, configs=FOREVER), kwire_topic_factory(partitions=2)
+    publish(kwire_broker.bootstrap, source, sent)
+    far = "get_json_object(string(value), '$.distance') > 2000"
+    words = ["--where", far, "--key", "get_json_object(string(value), '$.dest')", "--value", "upper(string(value))"]
+    words += ["--header", "was=string(key)", "--header", "at=concat_ws(':', topic, partition, offset)", "--by-key"]
+    copy(kwire_broker, source, target, tmp_path, *words)
+    offsets = {partition: iter(range(len(sent))) for partition in range(3)}
+    expected = []
+    for record in sent:
+        offset = next(offsets[record.partition])
+        if record.value is not None and record.row["distance"] > 2000:
+            more = (("was", record.key), ("at", f"{source}:{record.partition}:{offset}".encode()))
+            expected.append((record.row["dest"].encode(), record.value.upper(), record.headers + more))
+    got = published(kwire_broker.bootstrap, target)
+    assert len(expected) > 1000
+    assert sorted((record.key, record.value, str(record.headers)) for record in got) == sorted(
+        (key, value, str(headers)) for key, value, headers in expected
+    )
+    places: dict[bytes | None, set[int]] = {}
+    for record in got:
+        places.setdefault(record.key, set()).add(record.partition)
+    assert {len(place) for place in places.values()} == {1}
+    assert {record.partition for record in got} == {0, 1}
+
+
+def test_without_what_was_aborted(
+    spark: SparkSession, kwire_broker: BrokerProcess, kwire_topic_factory: TopicFactory, tmp_path: Path
+) -> None:
+    sent = flights(slice(0, 6_000), partitions=2)
+    source = kwire_topic_factory(partitions=2, configs=FOREVER)
+    producer = Producer({"bootstrap.servers": kwire_broker.bootstrap, "transactional.id": source, "linger.ms": 20})
+    producer.init_transactions()
+    kept: list[Flight] = []
+    for number, start in enumerate(range(0, 6_000, 1_000)):
+        part = sent[start : start + 1_000]
+        producer.begin_transaction()
+        data.send(producer, source, part)
+        producer.flush()
+        if number % 3 == 1:
+            producer.abort_transaction()
+        elif number < 5:
+            producer.commit_transaction()
+            kept += part
+    # The last one is still open. Batches end within what was aborted, and at the markers between transactions.
+    words = ["--max-offsets-per-trigger", 700]
+    committed, all_of_it = kwire_topic_factory.name(), kwire_topic_factory.name()
+    copy(kwire_broker, source, committed, tmp_path / "committed", "--committed-only", *words)
+    assert by_partition(published(kwire_broker.bootstrap, committed), times=False) == by_partition(kept, times=False)
+    producer.commit_transaction()
+    copy(kwire_broker, source, committed, tmp_path / "committed", "--committed-only", *words)
+    kept += sent[5_000:]
+    assert by_partition(published(kwire_broker.bootstrap, committed), times=False) == by_partition(kept, times=False)
+    copy(kwire_broker, source, all_of_it, tmp_path / "all")
+    assert by_partition(published(kwire_broker.bootstrap, all_of_it), times=False) == by_partition(sent, times=False)
+
+
+def test_killed_on_the_way(kwire_broker: BrokerProcess, kwire_topic_factory: TopicFactory, tmp_path: Path) -> None:
+    sent = flights(slice(0, 30_000), partitions=3)
+    sent = [record._replace(headers=(("number", str(number).encode()),)) for number, record in enumerate(sent)]
+    source, target = kwire_topic_factory(partitions=3, configs=FOREVER), kwire_topic_factory(partitions=3)
+    publish(kwire_broker.bootstrap, source, sent)
+    arguments = ["-b", kwire_broker.bootstrap, "--checkpoint", "state", "--max-offsets-per-trigger", 1_500]
+    commits = tmp_path / "state" / "commits"
+    with JobProcess("mirror", source, target, *arguments, folder=tmp_path) as job:
+        deadline = time.monotonic() + PATIENCE_S
+        while len(list(commits.glob("[0-9]*"))) < 4:
+            assert job.process.poll() is None, job.said
+            assert time.monotonic() < deadline, job.said
+            time.sleep(0.01)
+        job.kill()
+    assert 0 < len(published(kwire_broker.bootstrap, target)) < len(sent)
+    with JobProcess("mirror", source, target, *arguments, folder=tmp_path, submit=True) as job:
+        job.finish()
+    got = by_partition(published(kwire_broker.bootstrap, target), times=False)
+    # What was under way came again, as a whole: without what comes again, each partition is what was sent.
+    assert {number: list(dict.fromkeys(records)) for number, records in got.items()} == by_partition(sent, times=False)
+    assert sum(map(len, got.values())) - len(sent) <= 1_500 + 3
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    """All that the job said."""
+    said = capsys.readouterr()
+    assert said.out == ""
+    (line,) = said.err.splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--where", "carrier = 'UA'"], "UNRESOLVED_COLUMN"),
+        (["--where", "get_json_object(value"], "PARSE_SYNTAX_ERROR"),
+        (["--where", "string(value)"], "STRING"),
+        (["--value", "no_such_function(value)"], "UNRESOLVED_ROUTINE"),
+        (["--key", "string(count(*))"], "MISSING_GROUP_BY"),
+        (["--header", "many=headers"], "cast"),
+    ],
+)
+def test_bad_sql_is_one_line(
+    options: list[str],
+    complaint: str,
+    spark: SparkSession,
+    kwire_broker: BrokerProcess,
+    kwire_topic: str,
+    kwire_topic_factory: TopicFactory,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    publish(kwire_broker.bootstrap, kwire_topic, flights(slice(0, 10), partitions=1))
+    with pytest.raises(SystemExit, match=r"^1$"):
+        copy(kwire_broker, kwire_topic, kwire_topic_factory.name(), tmp_path, *options)
+    line = one_line(capsys)
+    assert line.startswith("mirror: ")
+    assert complaint in line
+
+
+def test_what_is_not_there_is_one_line(
+    spark: SparkSession,
+    kwire_broker: BrokerProcess,
+    kwire_topic_factory: TopicFactory,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    three, one = kwire_topic_factory(partitions=3), kwire_topic_factory()
+    here = kwire_broker.bootstrap
+    nowhere = "127.0.0.1:1"
+    monkeypatch.setattr(topics, "WAIT_MS", 1_000)
+    for source, target, options, complaint in [
+        ("no-such-topic", "copy", [], f"{here} has no topic no-such-topic"),
+        (three, three, [], f"{three} would be copied into itself"),
+        (three, three, ["--to", here.replace("127.0.0.1", "localhost")], f"{three} would be copied into itself"),
+        (three, one, [], f"{one} has 1 partitions, {three} has 3: add some, or use --by-key"),
+        (three, "copy", ["--to", nowhere], f"no broker answers at {nowhere}"),
+        (three, "copy", ["-b", nowhere], f"no broker answers at {nowhere}"),
+        (three, "copy", ["--to", "no.such.host.invalid:9092"], "No resolvable bootstrap urls given"),
+        (three, "not a name", [], "InvalidTopicException"),
+        (three, "copy", ["--kafka", "security.protocol=NONE"], "security.protocol"),
+    ]:
+        with pytest.raises(SystemExit, match=r"^1$"):
+            copy(kwire_broker, source, target, tmp_path, *options)
+        line = one_line(capsys)
+        assert line.startswith("mirror: ")
+        assert complaint in line
+
+
+def test_what_the_target_refuses_is_one_line(
+    spark: SparkSession,
+    kwire_broker: BrokerProcess,
+    kwire_topic_factory: TopicFactory,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source, target = kwire_topic_factory(configs=FOREVER), kwire_topic_factory(configs={"max.message.bytes": 20_000})
+    sent = flights(slice(0, 100), partitions=1)
+    sent[50] = sent[50]._replace(value=b"".join(flight.value or b"" for flight in sent))
+    publish(kwire_broker.bootstrap, source, sent)
+    with pytest.raises(SystemExit, match=r"^1$"):
+        copy(kwire_broker, source, target, tmp_path)
+    assert "max.message.bytes" in one_line(capsys)
+
+
+def test_records_that_went_before_they_were_read(
+    spark: SparkSession,
+    kwire_broker: BrokerProcess,
+    kwire_topic_factory: TopicFactory,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    source, target = kwire_topic_factory(configs=FOREVER), kwire_topic_factory()
+    first, lost, last = (flights(slice(start, start + 100), partitions=1) for start in (0, 100, 200))
+    publish(kwire_broker.bootstrap, source, first)
+    copy(kwire_broker, source, target, tmp_path)
+    publish(kwire_broker.bootstrap, source, lost + last)
+    delete_records(kwire_broker.bootstrap, source, 200)
+    capsys.readouterr()
+    with pytest.raises(SystemExit, match=r"^1$"):
+        copy(kwire_broker, source, target, tmp_path)
+    assert "--allow-data-loss" in one_line(capsys)
+    copy(kwire_broker, source, target, tmp_path, "--allow-data-loss")
+    assert by_partition(published(kwire_broker.bootstrap, target), times=False) == by_partition(
+        first + last, times=False
+    )
+
+
+def delete_records(bootstrap: str, topic: str, offset: int) -> None:
+    """Those of partition 0 before this offset."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for done in admin.delete_records([TopicPartition(topic, 0, offset)]).values():
+        done.result(60)
+
+
+def test_a_wrong_topic_in_a_process_of_its_own(kwire_broker: BrokerProcess, tmp_path: Path) -> None:
+    with JobProcess("mirror", "none", "copy", "-b", kwire_broker, "--checkpoint", "state", folder=tmp_path) as job:
+        said = job.finish(code=1)
+    assert said.splitlines()[-1] == f"mirror: {kwire_broker} has no topic none"
+    assert "Traceback" not in said
+    assert "\tat " not in said

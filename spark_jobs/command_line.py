@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
@@ -150,7 +151,8 @@ allow_data_loss = click.option(
 
 def _guarded(run: Run, work: Callable[[], None]) -> None:
     """Ends the process with 1 and one line where the user can put right what is wrong."""
-    own = SparkSession.getActiveSession() is None  # a notebook's session outlives the job
+    # A notebook's session outlives the job. Which one is "active" is a matter of threads: a job may run in any.
+    own = SparkContext._active_spark_context is None
     try:
         with quiet():
             work()

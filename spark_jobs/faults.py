@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import AnalysisException, IllegalArgumentException, StreamingQueryException
 from pyspark.logger import PySparkLogger
 
 
@@ -19,11 +19,13 @@ def explained(error: Exception) -> str | None:
     if isinstance(error, Fault):
         return str(error)
     text = str(error)
-    if isinstance(error, AnalysisException):
+    if isinstance(error, (AnalysisException, IllegalArgumentException)):
         return text.strip().split("\n", 1)[0]
+    # The causes are in Java's stack trace alone.
+    text = f"{text}\n{getattr(error, '_stackTrace', '')}"
     if isinstance(error, StreamingQueryException) or "org.apache.spark" in text:
         for pattern, sentence in _KNOWN:
-            found = re.search(pattern, text)
+            found = re.search(pattern, text, re.DOTALL)
             if found:
                 return sentence.format(*found.groups())
     return None
@@ -45,11 +47,18 @@ def quiet() -> Iterator[None]:
 
 _KNOWN = (
     # Raised in a function that Spark calls for each batch.
-    (r"spark_jobs\.faults\.Fault: (.*)", "{}"),
+    (r"spark_jobs\.faults\.Fault: ([^\n]*)", "{}"),
     (
         r"Malformed records are detected in record parsing: (.*?)\.?\n",
         "a value does not follow its schema: {}; --malformed drop leaves such values out",
     ),
+    # Raised in SQL, by `raise_error`.
+    (r"\[USER_RAISED_EXCEPTION\] ([^\n]*?)(?: SQLSTATE: \w+)*(?:\n|$)", "{}"),
+    (
+        r"CSV header does not conform to the schema.*?Expected: (\S+) but found: (\S+)\s+CSV file: ([^\n]+)",
+        "CSV header does not conform to the schema: {1} stands where {0} should in {2}",
+    ),
+    (r"\[FAILED_READ_FILE[.\w]*\] Encountered error while reading file (\S+)\. .*?Caused by: ([^\n]*)", "{}: {}"),
     # Of Spark's own error classes, those whose state says that they are about data, SQL or what Spark can't do.
     (r"(\[[A-Z][A-Z0-9_.]+\] [^\n]*SQLSTATE: (?:0A|22|42|54)\w{3})", "{}"),
     (r"terminated with exception: (Stream-stream join [^;\n]*)", "{}"),
@@ -60,8 +69,8 @@ _KNOWN = (
         "--allow-data-loss goes on with those that are left",
     ),
     (
-        r"RecordTooLargeException: (.*)",
+        r"RecordTooLargeException: ([^\n]*)",
         "{}; raise it with --kafka max.request.size=BYTES, and max.message.bytes of the topic",
     ),
-    (r"TimeoutException: (.*)", "the brokers did not answer in time: {}"),
+    (r"TimeoutException: ([^\n]*)", "the brokers did not answer in time: {}"),
 )

@@ -86,3 +86,12 @@ class JobProcess:
     def __exit__(self, *details: object) -> None:
         if self.process.poll() is None:
             self.kill()
+
+
+def wait_for(happened: Callable[[], bool], job: JobProcess | None = None) -> None:
+    """Returns when it has happened; fails when the job ends before that, or when it takes too long."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not happened():
+        assert job is None or job.process.poll() is None, job.said[-5000:]
+        assert time.monotonic() < deadline, "nothing happened"
+        time.sleep(0.1)

@@ -1,0 +1,31 @@
+"""Columns that a user names: schemas given as DDL, and what is malformed."""
+
+from __future__ import annotations
+
+from pyspark.errors import ParseException
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+from pyspark.sql.types import StringType, StructField, StructType
+
+from spark_jobs.faults import Fault
+
+MALFORMED = "_malformed"
+"""The column with the text of a malformed row; null where a row is well."""
+
+
+def schema_of(ddl: str) -> StructType:
+    """Raises Fault where it is not understood. There must be a Spark."""
+    try:
+        return StructType.fromDDL(ddl)
+    except ParseException as error:
+        raise Fault(f"--schema: {str(error).strip().splitlines()[0]}") from None
+
+
+def wider(schema: StructType) -> StructType:
+    """With MALFORMED, for readers that have it as their `columnNameOfCorruptRecord`."""
+    return StructType([*schema.fields, StructField(MALFORMED, StringType())])
+
+
+def quoted(name: str) -> Column:
+    """The column of exactly that name, which may have dots."""
+    return f.col("`" + name.replace("`", "``") + "`")

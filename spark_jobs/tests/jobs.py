@@ -69,11 +69,7 @@ class JobProcess:
 
     def wait_until(self, true: Callable[[], bool]) -> None:
         """Returns as soon as that is so; the job must not have ended by then."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not true():
-            assert self.process.poll() is None, self.said[-5000:]
-            assert time.monotonic() < deadline, self.said[-5000:]
-            time.sleep(0.05)
+        wait_for(true, self)
 
     def kill(self) -> None:
         """SIGKILL for the whole driver."""

@@ -28,7 +28,7 @@ help:
 run: $(VENV)/.run
 	$(BIN)/kwire serve --listen localhost:9092 --data-dir ./kwire-data
 
-test: $(VENV)/.test $(SPARK_VENV)/.done jars kcat
+test: $(VENV)/.test jars kcat
 	$(PYTEST)
 
 lint: $(VENV)/.lint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 import shlex
@@ -96,3 +97,15 @@ def test_the_spark_jobs_command_lines_are_understood(document: str) -> None:
     assert {type(job).__name__ for job in jobs} == {"Publish", "Count"}
     (target,) = {job.counts_topic for job in jobs if isinstance(job, word_counts.Count)}
     assert any(f"kwire consume {target} " in line for line in commands(ROOT / document))
+
+
+def test_the_command_lines_of_the_other_spark_jobs_are_understood() -> None:
+    """Parsed to the last option, and not run."""
+    shown = [
+        found
+        for line in commands(ROOT / "spark_jobs/README.md")
+        if (found := re.fullmatch(r"python -m (spark_jobs\.(?!word_counts)\w+) (.+)", line))
+    ]
+    assert len(shown) == 4
+    for found in shown:
+        importlib.import_module(found[1]).main.make_context(found[1], shlex.split(found[2]))

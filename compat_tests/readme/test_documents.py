@@ -99,8 +99,13 @@ def test_the_spark_jobs_command_lines_are_understood(document: str) -> None:
     assert any(f"kwire consume {target} " in line for line in commands(ROOT / document))
 
 
-def test_the_command_lines_of_the_other_spark_jobs_are_understood() -> None:
+def test_the_command_lines_of_the_other_spark_jobs_are_understood(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Parsed to the last option, and not run."""
+    (tmp_path / "flights").mkdir()
+    (tmp_path / "flight.schema.json").touch()
+    monkeypatch.chdir(tmp_path)
     shown = [
         found
         for line in commands(ROOT / "spark_jobs/README.md")

@@ -29,8 +29,9 @@ TESTS = """
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """A folder with a module of tests, and one that can't be collected here."""
+    monkeypatch.setenv("PYTHONPATH", str(CONFTEST.parent))  # the plugin that it names is there
     pytester.makeconftest(CONFTEST.read_text())
     pytester.makepyfile(TESTS)
     pytester.makepyfile(test_module="import pytest\npytest.skip('the whole module', allow_module_level=True)")

@@ -24,6 +24,16 @@ def records(bootstrap: str, topic: str) -> Iterator[ConsumerRecord]:
         consumer.close()
 
 
+def count(bootstrap: str, topic: str) -> int:
+    """How many records the topic has, if none has been deleted and none is of a transaction."""
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap)
+    try:
+        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        return sum(consumer.end_offsets(partitions).values())
+    finally:
+        consumer.close()
+
+
 def last_values(bootstrap: str, topic: str) -> dict[str, dict]:
     """The last value of each key, taken apart as JSON."""
     return {record.key.decode(): json.loads(record.value) for record in records(bootstrap, topic)}

@@ -69,7 +69,12 @@ class JobProcess:
 
     def wait_until(self, true: Callable[[], bool]) -> None:
         """Returns as soon as that is so; the job must not have ended by then."""
-        wait_for(true, self)
+        deadline = time.monotonic() + PATIENCE_S
+        while not true():
+            assert self.process.poll() is None, self.said[-5000:]
+            assert time.monotonic() < deadline, self.said[-5000:]
+            # What a test waits for, to kill the job in the midst of it, may last for milliseconds only.
+            time.sleep(0.005)
 
     def kill(self) -> None:
         """SIGKILL for the whole driver."""
@@ -82,12 +87,3 @@ class JobProcess:
     def __exit__(self, *details: object) -> None:
         if self.process.poll() is None:
             self.kill()
-
-
-def wait_for(happened: Callable[[], bool], job: JobProcess | None = None) -> None:
-    """Returns when it has happened; fails when the job ends before that, or when it takes too long."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not happened():
-        assert job is None or job.process.poll() is None, job.said[-5000:]
-        assert time.monotonic() < deadline, "nothing happened"
-        time.sleep(0.1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,14 +16,13 @@ from kwire.testing.process import BrokerProcess
 from spark_jobs import mirror, topics
 from spark_jobs.tests import flights as data
 from spark_jobs.tests.flights import Flight, by_partition, flights, publish, published
-from spark_jobs.tests.jobs import JobProcess, run
+from spark_jobs.tests.jobs import JobProcess, batches, run
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
 
 FOREVER = {"retention.ms": -1}
 """The flights are of 2013."""
 SMALL_HEAP = ("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1")
-PATIENCE_S = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -127,13 +125,8 @@ def test_killed_on_the_way(kwire_broker: BrokerProcess, kwire_topic_factory: Top
     source, target = kwire_topic_factory(partitions=3, configs=FOREVER), kwire_topic_factory(partitions=3)
     publish(kwire_broker.bootstrap, source, sent)
     arguments = ["-b", kwire_broker.bootstrap, "--checkpoint", "state", "--max-offsets-per-trigger", 1_500]
-    commits = tmp_path / "state" / "commits"
     with JobProcess("mirror", source, target, *arguments, folder=tmp_path) as job:
-        deadline = time.monotonic() + PATIENCE_S
-        while len(list(commits.glob("[0-9]*"))) < 4:
-            assert job.process.poll() is None, job.said
-            assert time.monotonic() < deadline, job.said
-            time.sleep(0.01)
+        job.wait_until(lambda: len(batches(tmp_path / "state")) >= 4)
         job.kill()
     assert 0 < len(published(kwire_broker.bootstrap, target)) < len(sent)
     with JobProcess("mirror", source, target, *arguments, folder=tmp_path, submit=True) as job:

@@ -27,7 +27,7 @@ class Cluster:
     @property
     def options(self) -> dict[str, str]:
         """As the connector takes them."""
-        given = {"bootstrap.servers": self.bootstrap_servers, **self.settings}
+        given = {**self.settings, "bootstrap.servers": self.bootstrap_servers}
         return {f"kafka.{name}": value for name, value in given.items()}
 
     def read(self, spark: SparkSession, topic: str, **options: object) -> DataFrame:

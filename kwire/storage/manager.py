@@ -81,7 +81,7 @@ class LogManager:
             log_dir.on_offline = self._dir_failed
             log_dir.room = Room(files, clock, log_dir.path, partial(self._count_in, log_dir))
         self.dir_is_missing = False
-        """Whether a log dir of the last run is not here, or offline since the start."""
+        """Whether a log dir of the last run is not here, and what is missed may be in it."""
         self.doubtful: set[bytes] = set()
         """The ids of log dirs that may be what lies below a volume that is not mounted: nothing new is made there."""
         self.logs: dict[TopicPartition, Log] = {}

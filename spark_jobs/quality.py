@@ -42,6 +42,7 @@ from pyspark.sql.streaming import StreamingQuery
 from spark_jobs.checks import Schema, load
 from spark_jobs.command_line import Run, allow_data_loss, batch_size, checkpoint, committed_only, follow, job
 from spark_jobs.faults import Fault
+from spark_jobs.records import header
 from spark_jobs.topics import reading
 
 NAMES = "__connect.errors."
@@ -144,11 +145,8 @@ def _dead_letter_headers() -> Column:
         "exception.class.name": f.col("verdict.kind"),
         "exception.message": f.col("verdict.message"),
     }
-    added = [
-        f.struct(f.lit(NAMES + name).alias("key"), value.cast("string").cast("binary").alias("value"))
-        for name, value in said.items()
-    ]
-    own = f.filter(f.coalesce("headers", f.array().cast(HEADERS)), lambda header: ~header.key.startswith(NAMES))
+    added = [header(NAMES + name, value.cast("string")) for name, value in said.items()]
+    own = f.filter(f.coalesce("headers", f.array().cast(HEADERS)), lambda each: ~each.key.startswith(NAMES))
     return f.concat(own, f.array(*added).cast(HEADERS))
 
 

@@ -18,7 +18,7 @@ def schema_of(ddl: str) -> StructType:
     try:
         return StructType.fromDDL(ddl)
     except ParseException as error:
-        raise Fault(f"--schema: {str(error).strip().splitlines()[0]}") from None
+        raise Fault(f"{ddl!r} is no schema: {str(error).strip().splitlines()[0]}") from None
 
 
 def wider(schema: StructType) -> StructType:

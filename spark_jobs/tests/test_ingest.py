@@ -226,7 +226,7 @@ def test_what_a_user_can_put_right_is_one_line(
     for arguments, expected in [
         ([tmp_path, kwire_topic], "the files are of several formats"),
         ([tmp_path, kwire_topic, "--names", "*.xml"], "give --format"),
-        ([file, kwire_topic, "--schema", "origin TEXT, :"], "--schema: "),
+        ([file, kwire_topic, "--schema", "origin TEXT, :"], "'origin TEXT, :' is no schema: "),
         ([file, kwire_topic, "--key", "orign"], "orign"),
         ([file, kwire_topic, "--key", "upper("], "PARSE_SYNTAX_ERROR"),
         ([file, kwire_topic, "--option", "mode=FAILFAST"], "the job itself sets that"),

@@ -90,4 +90,5 @@ def wait_for(happened: Callable[[], bool], job: JobProcess | None = None) -> Non
     while not happened():
         assert job is None or job.process.poll() is None, job.said[-5000:]
         assert time.monotonic() < deadline, "nothing happened"
-        time.sleep(0.1)
+        # What a test waits for, to kill the job in the midst of it, may last for milliseconds only.
+        time.sleep(0.01)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -19,11 +15,11 @@ from jvm.spark import SPARK_4_0
 from kwire.testing.process import BrokerProcess
 from kwire.testing.topics import create_topic
 from spark_jobs.tests import topics
+from spark_jobs.tests.jobs import JobProcess, batches
 from spark_jobs.word_counts import BOOK, Count, Publish, parse
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
 
-JOB = BOOK.parents[1] / "word_counts.py"
 LINES = "book-lines"
 START = datetime(2024, 1, 1, 20, tzinfo=UTC)
 SECONDS_PER_LINE = 5
@@ -32,8 +28,6 @@ BATCH = 500
 BATCHES = 13
 """How many batches that makes."""
 BATCHES_BEFORE_CRASH = 3
-JOB_TIMEOUT = 200
-"""Seconds for one run of a job; it takes a fraction of that."""
 
 
 def text_lines() -> dict[int, str]:
@@ -62,56 +56,19 @@ def _iso(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class Job:
-    """One run of the job by spark-submit, in a process group of its own: the JVM and its Python are the driver.
-
-    Leaving it as a context manager kills what still runs.
-    """
-
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        self.log = folder / f"{arguments[0]}.log"
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                SPARK_4_0.submit_command(JOB, *arguments, scratch=folder),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=os.environ | SPARK_4_0.environment(),
-                cwd=folder,
-                start_new_session=True,
-            )
-
-    def finish(self) -> None:
-        """Waits until the job has ended; it must have ended well."""
-        code = self.process.wait(JOB_TIMEOUT)
-        assert code == 0, self.log.read_text()[-5000:]
-
-    def kill(self) -> None:
-        """SIGKILL for the whole driver."""
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def __enter__(self) -> Job:
-        return self
-
-    def __exit__(self, *details: object) -> None:
-        if self.process.poll() is None:
-            self.kill()
-
-
 class Counting:
     """The second half of the pipeline, with a checkpoint and a topic of its own, on a small trigger."""
 
     def __init__(self, broker: BrokerProcess, folder: Path, topic: str) -> None:
         create_topic(broker.bootstrap, topic, 3, {})
         self.folder = folder
-        self.commits = folder / "checkpoint" / "commits"
+        self.checkpoint = folder / "checkpoint"
         self.arguments = ["count", "--bootstrap-servers", broker.bootstrap, "--lines-topic", LINES]
-        self.arguments += ["--counts-topic", topic, "--checkpoint", str(folder / "checkpoint")]
+        self.arguments += ["--counts-topic", topic, "--checkpoint", str(self.checkpoint)]
         self.arguments += ["--max-offsets-per-trigger", str(BATCH)]
 
-    def start(self) -> Job:
-        return Job(self.folder, *self.arguments)
+    def start(self) -> JobProcess:
+        return JobProcess("word_counts", *self.arguments, folder=self.folder, submit=True)
 
     def run_to_its_end(self) -> None:
         with self.start() as job:
@@ -119,15 +76,7 @@ class Counting:
 
     def batches(self) -> int:
         """How many batches are complete."""
-        return len([file for file in self.commits.glob("*") if file.name.isdigit()])
-
-    def wait_for(self, batches: int, job: Job) -> None:
-        """Returns as soon as that many batches are complete."""
-        deadline = time.monotonic() + JOB_TIMEOUT
-        while self.batches() < batches:
-            assert job.process.poll() is None, job.log.read_text()[-5000:]
-            assert time.monotonic() < deadline, "no progress"
-            time.sleep(0.02)
+        return len(batches(self.checkpoint))
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +92,8 @@ def published(broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -
     create_topic(broker.bootstrap, LINES, 3, {})
     folder = tmp_path_factory.mktemp("publish")
     arguments = ["--bootstrap-servers", broker.bootstrap, "--lines-topic", LINES, "--start", _iso(START)]
-    with Job(folder, "publish", *arguments, "--seconds-per-line", str(SECONDS_PER_LINE)) as job:
+    arguments += ["--seconds-per-line", str(SECONDS_PER_LINE)]
+    with JobProcess("word_counts", "publish", *arguments, folder=folder, submit=True) as job:
         job.finish()
     return LINES
 
@@ -156,11 +106,15 @@ def test_every_line_of_the_book_is_in_the_topic_once(broker: BrokerProcess, publ
         assert value["read_at"] == _iso(START + timedelta(seconds=SECONDS_PER_LINE * int(key)))
 
 
-def test_counts_are_right_although_the_driver_was_killed(broker: BrokerProcess, published: str, tmp_path: Path) -> None:
+def test_counts_are_right_although_driver_and_broker_were_killed(
+    broker: BrokerProcess, published: str, tmp_path: Path
+) -> None:
     counting = Counting(broker, tmp_path, "driver-killed")
     with counting.start() as job:
-        counting.wait_for(BATCHES_BEFORE_CRASH, job)
+        job.wait_until(lambda: counting.batches() >= BATCHES_BEFORE_CRASH)
         job.kill()
+    broker.kill()
+    broker.start()
     assert counting.batches() < BATCHES
     partial = topics.last_values(broker.bootstrap, "driver-killed")
     assert 0 < sum(value["count"] for value in partial.values()) < 75_000
@@ -172,7 +126,7 @@ def test_counts_are_right_although_the_driver_was_killed(broker: BrokerProcess, 
 def test_counts_are_right_although_the_broker_was_killed(broker: BrokerProcess, published: str, tmp_path: Path) -> None:
     counting = Counting(broker, tmp_path, "broker-killed")
     with counting.start() as job:
-        counting.wait_for(BATCHES_BEFORE_CRASH, job)
+        job.wait_until(lambda: counting.batches() >= BATCHES_BEFORE_CRASH)
         broker.kill()
         assert counting.batches() < BATCHES
         broker.start()

@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench crash spark jars kcat format clean
+.PHONY: help run test lint bench crash soak spark jars kcat format clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -21,6 +21,7 @@ help:
 # make lint   checks style (ruff), types (mypy) and the direction of imports (import-linter)
 # make bench  measures kwire beside Apache Kafka; BENCH="--pairs 5 --only fresh" passes options on
 # make crash  kills brokers under producers and pipelines, hundreds of times; CRASH="--rounds 20 --seed 7" passes options on
+# make soak   streams at a steady rate for ten minutes, and looks at lag and memory; SOAK="--seconds 60" passes options on
 # make spark  sets up what spark_jobs/ needs: Spark 4.0 in .venv, Spark 4.2 in .venv-spark-4.2, their Kafka connectors
 # make format rewrites the sources in the one style
 # make clean  removes the environment and what tools left; ./kwire-data stays
@@ -43,6 +44,9 @@ bench: $(VENV)/.test jars
 
 crash: $(VENV)/.test jars
 	$(BIN)/python -m compat_tests.durability $(CRASH)
+
+soak: $(VENV)/.test jars
+	$(BIN)/python -m compat_tests.soak $(SOAK)
 
 spark: $(VENV)/.test $(SPARK_VENV)/.done
 	$(BIN)/python -m jvm spark spark-4.2

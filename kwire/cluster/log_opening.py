@@ -89,7 +89,7 @@ class LogOpening:
         state = arrival.state
         if arrival.is_new or self._logs.get(arrival.partition.topic, arrival.partition.index) is not None:
             return False
-        if not self._logs.dir_is_missing and len(self._logs.online_dirs) == len(self._logs.dirs):
+        if self._logs.all_here:
             return False
         return state.leader == NO_LEADER or self._broker_id in state.isr
 

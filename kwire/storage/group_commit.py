@@ -12,6 +12,9 @@ system then says of the file means nothing any more, and the log dir goes offlin
 
 from __future__ import annotations
 
+import errno
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 import trio
@@ -32,20 +35,23 @@ class _Round:
         """It is to bring the log up to here (exclusive) onto the disk."""
         self.first_offset: int | None = None
         """Where the first of the appends begins that wait for it."""
-        self.error: OSError | None = None
+        self.error: OSError | None = OSError(errno.EIO, "the flush did not come to its end")
+        """None once it has succeeded: whatever else ends it, nobody who waits takes it for done."""
         self.ended = trio.Event()
 
 
 class GroupCommit:
     """The flushes of one log. For the event loop's thread."""
 
-    __slots__ = ("_failure", "_log", "_next", "_under_way")
+    __slots__ = ("_failure", "_log", "_next", "_released", "_under_way")
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._under_way: _Round | None = None
         self._next: _Round | None = None
         self._failure: OSError | None = None
+        self._released: trio.Event | None = None
+        """While flushes are held: set when they may go on."""
 
     @property
     def first_waiting(self) -> int | None:
@@ -77,9 +83,26 @@ class GroupCommit:
         if turn.error is not None:
             raise turn.error
 
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """While this is entered no flush is under way: who asks for one waits. For one at a time."""
+        released = self._released = trio.Event()
+        try:
+            if self._under_way is not None:
+                await self._under_way.ended.wait()
+            yield
+        finally:
+            self._released = None
+            released.set()
+
     async def _lead(self, turn: _Round) -> None:
-        if self._under_way is not None:
-            await self._under_way.ended.wait()
+        while True:
+            if self._released is not None:
+                await self._released.wait()
+            elif self._under_way is not None:
+                await self._under_way.ended.wait()
+            else:
+                break
         self._under_way, self._next = turn, None
         try:
             if self._failure is not None:
@@ -90,6 +113,7 @@ class GroupCommit:
                 work, done = flushing.flush_up_to(self._log, turn.offset)
                 await self._log.services.executor.run(work)
                 done()
+            turn.error = None
         except OSError as error:
             turn.error = self._failure = error
         finally:

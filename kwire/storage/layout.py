@@ -107,6 +107,12 @@ def future_dir_name(topic: str, partition: int, unique: bytes) -> str:
     return f"{topic}-{partition}.{unique.hex()}{FUTURE_DIR}"
 
 
+def left_behind_name(future: str) -> str:
+    """The name that the folder of a log takes when the future log of this name takes its place: with the same id, which
+    tells it from those of other moves."""
+    return future.removesuffix(FUTURE_DIR) + DELETE_DIR
+
+
 def can_have_future(topic: str, partition: int) -> bool:
     """Whether the name of the future log's folder is not too long: other than a deleted one's it must not be cut."""
     return len(future_dir_name(topic, partition, bytes(_ID_DIGITS // 2))) <= _MAX_NAME

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 import trio
@@ -68,14 +68,23 @@ class Loading:
             await promote_lonely(manager, surveys)
         for log_dir, found in surveys:
             for name in found.deleted:
-                manager.remove_later(log_dir, log_dir.file(name), 0)
+                if manager.all_here or not self._may_be_missed(name, surveys):
+                    manager.remove_later(log_dir, log_dir.file(name), 0)
             await self._load_logs(log_dir, found)
             log_dir.loaded = True
         if any(found.futures for _, found in surveys):
             from kwire.storage.moving.resuming import resume
 
-            await resume(manager, surveys)
+            await resume(manager, surveys, self._topic_id, self._known_dirs)
         await forget_gone(manager, surveys)
+
+    def _may_be_missed(self, deleted: str, surveys: Sequence[tuple[LogDir, Survey]]) -> bool:
+        """Whether a folder that is to be removed may be of a log that was moved to a dir that is not here: it tells
+        there that the move was over, and may be all that is left."""
+        parsed = layout.parse_partition_dir(deleted)
+        if parsed is None or self._topic_id(parsed.topic) is None:
+            return False
+        return not any((parsed.topic, parsed.partition) in found.partitions for _, found in surveys)
 
     async def _load_logs(self, log_dir: LogDir, found: Survey) -> None:
         services, manager = self._services, self._manager

@@ -15,6 +15,7 @@ runs in worker threads on what it was given, and its result is taken over on the
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple
 
 from kwire.config.topic import LogConfig
@@ -401,12 +402,19 @@ class Log:
         asked for while one is under way are one (see `kwire.storage.group_commit`).
         """
         self.check_usable()
-        if self._commits is None:
-            self._commits = GroupCommit(self)
         try:
-            await self._commits.flush(self.log_end_offset if offset is None else offset, first_offset)
+            await self._group_commit().flush(self.log_end_offset if offset is None else offset, first_offset)
         except OSError as error:
             raise self.failed("flush", error) from error
+
+    def flushes_held(self) -> AbstractAsyncContextManager[None]:
+        """While this is entered nothing is flushed, and the recovery point stays: who asks for a flush waits."""
+        return self._group_commit().held()
+
+    def _group_commit(self) -> GroupCommit:
+        if self._commits is None:
+            self._commits = GroupCommit(self)
+        return self._commits
 
     @property
     def settled_end_offset(self) -> int:

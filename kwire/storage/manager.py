@@ -110,6 +110,11 @@ class LogManager:
     def online_dirs(self) -> list[LogDir]:
         return [log_dir for log_dir in self.dirs if log_dir.online]
 
+    @property
+    def all_here(self) -> bool:
+        """Whether no log dir is offline, and none of the last run is missing."""
+        return not self.dir_is_missing and all(log_dir.online for log_dir in self.dirs)
+
     def dir_at(self, path: str) -> LogDir | None:
         """The dir of that path, which must be absolute."""
         absolute = self.services.files.absolute

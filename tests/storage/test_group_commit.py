@@ -10,6 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from kwire.ports.simulated_disk import Effect, SimulatedDisk, once
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.storage import flushing
 
 from .held import HeldExecutor
 from .support import ManualClock, Place, append, idempotent, read_all
@@ -151,3 +152,47 @@ async def test_who_is_cancelled_does_not_keep_the_others_from_their_flush(place,
     while place.executor.waiting:
         await place.executor.let_go()
     assert log.recovery_point == log.settled_end_offset == 3
+
+
+async def test_while_flushes_are_held_none_is_under_way(place, disk, nursery):
+    log = await opened(place)
+    nursery.start_soon(append, log, "second")
+    await wait_all_tasks_blocked()
+    entered = trio.Event()
+    leave = trio.Event()
+
+    async def hold() -> None:
+        async with log.flushes_held():
+            entered.set()
+            await leave.wait()
+
+    nursery.start_soon(hold)
+    await wait_all_tasks_blocked()
+    assert not entered.is_set()
+    nursery.start_soon(append, log, "third")
+    await place.executor.let_go()
+    assert entered.is_set()
+    assert (log.recovery_point, place.executor.waiting) == (2, [])
+    leave.set()
+    await wait_all_tasks_blocked()
+    await place.executor.let_go()
+    assert log.recovery_point == 3
+
+
+async def test_a_flush_that_an_error_in_the_program_ends_is_nobodys(place, disk, nursery, monkeypatch):
+    log = await opened(place)
+    heard = []
+
+    async def joined(value: str) -> None:
+        try:
+            await append(log, value)
+        except (KafkaError, ZeroDivisionError) as error:
+            heard.append(type(error))
+
+    monkeypatch.setattr(flushing, "flush_up_to", lambda log, offset: 1 // 0)
+    async with log.flushes_held():
+        nursery.start_soon(joined, "second")
+        nursery.start_soon(joined, "third")
+        await wait_all_tasks_blocked()
+    await wait_all_tasks_blocked()
+    assert set(heard) == {KafkaError, ZeroDivisionError}

@@ -34,6 +34,10 @@ class MoveEnded(Exception):
     """The move was given up, the log was deleted, or a log dir failed."""
 
 
+class _NoRoom(Exception):
+    """The target is full while the log's flushes are held: nobody shall wait for that."""
+
+
 class Move:
     """For the event loop's thread; `run` once."""
 
@@ -42,24 +46,57 @@ class Move:
         self._future = future
         self._throttle = throttle
         self._files = manager.services.files
+        self._holding = False
+        """Whether the log's flushes are held."""
 
     async def run(self) -> LogDir:
         """When it returns, the log is in the other dir; returns the one it was in.
 
         Raises MoveEnded; CorruptBatchError where the log is damaged; KAFKA_STORAGE_ERROR where one of the dirs failed.
         """
-        manager, future = self._manager, self._future
+        while True:
+            await self._catch_up()
+            try:
+                return await self._take_over()
+            except _NoRoom:
+                continue
+
+    async def _catch_up(self) -> None:
+        """Returns when only a little is missing in the copy."""
         while True:
             await self._until_room(swap.TAIL_BYTES)
             self._check()
-            if swap.ready(future):
-                break
+            if swap.ready(self._future):
+                return
             await self._copy()
-            if not future.settled:
+            if not self._future.settled:
                 await self._settle()
-        left = swap.swap_in(manager, future)
-        with trio.CancelScope(shield=True):
-            await swap.finish(manager, future.source, left)
+
+    async def _take_over(self) -> LogDir:
+        """Puts the copy in the log's place, and makes that last; returns the dir that the log was in.
+
+        Whoever was promised that a record is on the disk, in this run of the broker or an earlier one, is to find it
+        there whatever happens: so no flush of the log ends between the moment when the copy has on the disk all that
+        the log has, and the one when the copy is the log, by its names on the disk too.
+        """
+        manager, future, log = self._manager, self._future, self._future.source
+        async with log.flushes_held():
+            promised = log.log_end_offset
+            self._holding = True
+            try:
+                while True:
+                    self._check()
+                    lasting = future.recovery_point >= min(promised, log.log_end_offset)
+                    if lasting and swap.ready(future):
+                        break
+                    await self._copy()
+                    if not lasting or not future.settled:
+                        await self._settle()
+            finally:
+                self._holding = False
+            left = swap.swap_in(manager, future)
+            with trio.CancelScope(shield=True):
+                await swap.finish(manager, future, left)
         return left.log_dir
 
     def _check(self) -> None:
@@ -133,8 +170,9 @@ class Move:
                 return
         if copy.complete or copy.void or copy.source is not segment:
             return
+        seen = segment.size
         try:
-            while copy.size < segment.size - (swap.TAIL_BYTES if segment is log.segments.active else 0):
+            while copy.size < (self._copied_up_to(segment, seen) if segment is log.segments.active else segment.size):
                 await self._copy_piece(segment, copy)
                 if copy.void:
                     return
@@ -148,6 +186,11 @@ class Move:
                 raise log.failed("move", error.error) from error.error
             raise
 
+    def _copied_up_to(self, active: Segment, seen: int) -> int:
+        """Which part (bytes) of the active segment is worth copying, of which there were `seen` at first: what is held
+        for it is to be short, however fast the log grows."""
+        return seen if self._holding else active.size - swap.TAIL_BYTES
+
     async def _copy_piece(self, segment: Segment, copy: SegmentCopy) -> None:
         await self._until_room(min(PIECE_BYTES, segment.size - copy.size))
         try:
@@ -159,12 +202,15 @@ class Move:
         )
         copy.size += size
         copy.next_offset = next_offset
-        await self._throttle(size)
+        if not self._holding:
+            await self._throttle(size)
         self._check()
 
     async def _until_room(self, size: int) -> None:
         room = self._future.log_dir.room
         while room is not None and not room.admits(size):
+            if self._holding:
+                raise _NoRoom
             await trio.sleep(_ROOM_LOOK_S)
             self._check()
 

@@ -57,6 +57,12 @@ class ReplicaMoves:
                 future = None
             if future is not None or log.log_dir is target:
                 return
+            if target.id in self._manager.doubtful:
+                raise KafkaError(
+                    ErrorCode.KAFKA_STORAGE_ERROR,
+                    f"{log.name} is not moved to {target.path}, which was no log directory at the last start while "
+                    "another one is missing: it may be what lies below a volume that is not mounted",
+                )
             offline = ", ".join(log_dir.path for log_dir in self._manager.dirs if not log_dir.online)
             if offline:  # there might be another future log of the partition
                 raise KafkaError(

@@ -1,9 +1,17 @@
-"""The moment in which a copy takes the place of the log, and what is to be done after it."""
+"""The moment in which a copy takes the place of the log, and what is to be done after it.
+
+    t-0                    t-0.ID-future        until now
+    t-0.ID-delete          t-0.ID-future        the log goes on in the copy
+    t-0.ID-delete          t-0                  once the first name is on the disk
+                           t-0                  file.delete.delay.ms later
+
+At no moment, and after no loss of power, are there two folders with the partition's name. Where a start finds none, the
+two ids say that this copy was about to be the log.
+"""
 
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from kwire.ports.files import FileSystem
@@ -58,9 +66,7 @@ def swap_in(manager: LogManager, future: FutureLog) -> Left:
     """
     log, target = future.source, future.log_dir
     files = manager.services.files
-    unique = manager.services.randomness.uuid()
-    left = Left(log.log_dir, log.log_dir.file(layout.renamed_dir_name(*log.key, unique, layout.DELETE_DIR)))
-    folder = target.file(layout.partition_dir_name(*log.key))
+    left = Left(log.log_dir, log.log_dir.file(layout.left_behind_name(future.dir.rpartition("/")[2])))
     try:
         tail = _tail(future)
     except OSError as error:
@@ -73,13 +79,7 @@ def swap_in(manager: LogManager, future: FutureLog) -> Left:
         files.rename(log.dir, left.folder)
     except OSError as error:
         raise log.failed("move", error) from error
-    try:
-        files.rename(future.dir, folder)
-    except OSError as error:
-        with suppress(OSError):  # otherwise the next start finds the copy alone, and that it is complete
-            files.rename(left.folder, log.dir)
-        raise target.fail(f"move of {log.name} failed", error) from error
-    _go_on_in(future, folder)
+    _go_on_in(future)
     del manager.moves.futures[log.key]
     return left
 
@@ -103,35 +103,51 @@ def _write_tail(files: FileSystem, future: FutureLog, tail: bytes) -> None:
         files.write(future.path(active.base_offset, layout.TRANSACTION_INDEX), data)
 
 
-def _go_on_in(future: FutureLog, folder: str) -> None:
-    """The log is what it was, with the same bytes at the same places, but for the folder.
-
-    What is under way on the old files (a flush, a look-up, a cleaning) must not be taken over, or is done again.
-    """
+def _go_on_in(future: FutureLog) -> None:
+    """The log is what it was, with the same bytes at the same places, but for the folder."""
     log = future.source
-    log.version += 1
-    log.names_version += 1
-    log.segments.version += 1
     log.log_dir = future.log_dir
-    log.dir = log.producer_state.directory = folder
     log.changed = True
     log.recovery_point = min(future.recovery_point, log.log_end_offset)
     log.epochs.file_has(future.epochs)
-    for segment in log.segments:
-        segment.forget_open()
-        segment.version += 1
-        segment.dir = folder
+    _relocate(log, future.dir)
     active = log.segments.active
     if active.indexes is not None:
         active.indexes.rewrite()
 
 
-async def finish(manager: LogManager, log: Log, left: Left) -> None:
-    """Makes the swap last, and takes away what it left: the old folder, and what the old dir's checkpoints say."""
-    key, target = log.key, log.log_dir
+def _relocate(log: Log, folder: str) -> None:
+    """What is under way on the files of before (a flush, a look-up, a cleaning) must not be taken over, or is done
+    again."""
+    log.version += 1
+    log.names_version += 1
+    log.names_synced = 0
+    log.segments.version += 1
+    log.dir = log.producer_state.directory = folder
+    for segment in log.segments:
+        segment.forget_open()
+        segment.version += 1
+        segment.dir = folder
+
+
+async def finish(manager: LogManager, future: FutureLog, left: Left) -> None:
+    """Makes the swap last, and takes away what it left: the old folder, and what the old dir's checkpoints say.
+
+    Raises KAFKA_STORAGE_ERROR where the log's dir fails: what was left stays then, and the next start goes on.
+    """
+    log, target, key = future.source, future.log_dir, future.key
+    files = manager.services.files
     cleaned = left.log_dir.checkpoint(layout.CLEANER_OFFSETS).get(key)
-    for log_dir in (left.log_dir, target):
-        await manager.tolerantly(log_dir, manager.services.files.sync_dir, log_dir.path)
+    await manager.tolerantly(left.log_dir, files.sync_dir, left.log_dir.path)
+    target.check_online()
+    if not log.deleted:
+        folder = target.file(layout.partition_dir_name(*key))
+        try:
+            files.rename(future.dir, folder)
+        except OSError as error:
+            raise target.fail(f"move of {log.name} failed", error) from error
+        _relocate(log, folder)
+    await manager.guarded(target, files.sync_dir, target.path)
     if cleaned is not None:
         await manager.upkeep.note_cleaned(target, key, cleaned)
     await manager.upkeep.forget(left.log_dir, {key})

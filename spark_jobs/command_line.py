@@ -71,13 +71,18 @@ def paragraphs(text: str) -> str:
     return "\n\n".join(f"\b\n{paragraph}" for paragraph in text.strip().split("\n\n"))
 
 
-def job(name: str, description: str, *, brokers: bool = True) -> Callable[[Function], click.Command]:
-    """Makes a click command of a function whose first argument is the Run; `brokers` says that it talks to some."""
+def job(
+    name: str, description: str, *, brokers: bool = True, spark: bool = True
+) -> Callable[[Function], click.Command]:
+    """Makes a click command of a function whose first argument is the Run.
+
+    `brokers` says that it talks to some, `spark` that it needs one.
+    """
 
     def decorate(function: Function) -> click.Command:
         @wraps(function)
         def command(
-            spark: tuple[tuple[str, str], ...],
+            spark: tuple[tuple[str, str], ...] = (),
             bootstrap_servers: str = "",
             kafka: tuple[tuple[str, str], ...] = (),
             **arguments: Any,
@@ -85,7 +90,7 @@ def job(name: str, description: str, *, brokers: bool = True) -> Callable[[Funct
             run = Run(name, Cluster(bootstrap_servers, dict(kafka)), dict(spark))
             _guarded(run, lambda: function(run, **arguments))
 
-        for option in reversed((*(_BROKERS if brokers else ()), _SPARK)):
+        for option in reversed((*(_BROKERS if brokers else ()), *((_SPARK,) if spark else ()))):
             command = option(command)
         settings = {"show_default": True, "max_content_width": 120}
         return click.command(name, help=paragraphs(description), context_settings=settings)(command)

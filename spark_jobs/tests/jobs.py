@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,14 +33,17 @@ class JobProcess:
     """One run of a job by `spark-submit`, or by `python -m`, in a process group of its own: the JVM and its Python are
     the driver. Leaving it as a context manager kills what still runs.
 
-    `name` is that of the module. Standard output and standard error go to `log` in `folder`, the working folder.
+    `name` is that of the module; `spark` is None for what needs none. Standard output and standard error go to `log`
+    in `folder`, the working folder.
     """
 
     def __init__(
-        self, name: str, *arguments: object, folder: Path, spark: Spark = SPARK_4_0, submit: bool = False
+        self, name: str, *arguments: object, folder: Path, spark: Spark | None = SPARK_4_0, submit: bool = False
     ) -> None:
         words = [str(each) for each in arguments]
-        if submit:
+        if spark is None:
+            command = [sys.executable, "-m", f"spark_jobs.{name}", *words]
+        elif submit:
             command = spark.submit_command(ROOT / f"spark_jobs/{name}.py", *words, scratch=folder)
         else:
             settings = [f"{key}={value}" for key, value in spark.settings(folder).items()]
@@ -52,7 +56,7 @@ class JobProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=os.environ | spark.environment() | {"PYTHONPATH": str(ROOT)},
+                env=os.environ | (spark.environment() if spark else {}) | {"PYTHONPATH": str(ROOT)},
                 cwd=folder,
                 start_new_session=True,
             )

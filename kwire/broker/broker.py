@@ -27,6 +27,7 @@ from kwire.broker.request_memory import RequestMemory
 from kwire.cluster.controller import Controller
 from kwire.cluster.replicas import ReplicaManager
 from kwire.cluster.stores.embedded import EmbeddedStore, StoreError
+from kwire.cluster.stores.location import check_location
 from kwire.config.broker import BrokerConfig, ConfigError
 from kwire.config.dynamic import within_bounds
 from kwire.config.tiered_topics import check_tiered
@@ -40,7 +41,7 @@ from kwire.ports.files import FileSlice
 from kwire.ports.transport import Listener, Stream, Streamed
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.authorizer import AllowAll, Authorizer
-from kwire.storage.log_dir import LogDir, LogDirError
+from kwire.storage.log_dir import LogDirError
 from kwire.storage.manager import LogManager
 
 if TYPE_CHECKING:
@@ -140,28 +141,14 @@ class Broker:
     # Starting
 
     async def _open_store(self, cluster_id: str | None) -> MetadataStore:
-        ports, first = self.ports, self.logs.dirs[0]
-        if not first.online:
-            raise StartError(f"the first log dir holds the metadata and can't be used: {first.offline_reason}")
-        if first.is_new:
-            self._check_new_store(first)
+        ports, log_dirs = self.ports, self.logs.dirs
         try:
+            await ports.executor.run(check_location, ports.files, log_dirs)
             return await EmbeddedStore.open(
-                ports.files, ports.executor, ports.randomness, first.path, cluster_id=cluster_id
+                ports.files, ports.executor, ports.randomness, log_dirs[0].path, cluster_id=cluster_id
             )
         except StoreError as error:
             raise StartError(str(error)) from None
-
-    def _check_new_store(self, first: LogDir) -> None:
-        """Raises StartError where a new cluster would begin beside what is left of another one."""
-        others = [log_dir.path for log_dir in self.logs.dirs if log_dir.online and not log_dir.is_new]
-        unread = [log_dir.path for log_dir in self.logs.dirs if not log_dir.online]
-        if others or unread:
-            why = f"{', '.join(others)} belong to a cluster" if others else f"{', '.join(unread)} can't be read"
-            raise StartError(
-                f"there is no metadata in {first.path}, which comes first in log.dirs, and {why}: is the volume of "
-                f"{first.path} mounted? (to begin anew, empty the log dirs, or give others)"
-            )
 
     def _take_over(self, store: MetadataStore) -> None:
         """Makes what depends on the metadata."""
@@ -185,7 +172,6 @@ class Broker:
                 await logs.load(store.image.cluster_id, self.id, self._topic_config, self._topic_id, known)
             except LogDirError as error:
                 raise StartError(str(error)) from None
-            self._check_metadata()
             log_dirs = LogDirs(self)
             await self._register(specs, listeners, log_dirs.to_register())
             await replicas.start(store.image)
@@ -256,17 +242,6 @@ class Broker:
 
         self.tiering = tiered.make(self, objects, nursery.start_soon)
         nursery.start_soon(self.tiering.run)
-
-    def _check_metadata(self) -> None:
-        """Raises StartError where there are logs, and nothing is known of them: they would be set aside as strays."""
-        logs = self.logs.logs
-        if logs and not self.store.image.version and self._given_store is None:
-            where = ", ".join(sorted({log.log_dir.path for log in logs.values()}))
-            raise StartError(
-                f"there are logs of {len(logs)} partitions in {where}, but no metadata in {self.logs.dirs[0].path}, "
-                f"which comes first in log.dirs: is its volume mounted? (kwire import takes over the data of Apache "
-                f"Kafka; to begin anew, empty the log dirs)"
-            )
 
     async def _listen(self, specs: tuple[endpoints.ListenerSpec, ...]) -> dict[endpoints.ListenerSpec, Listener]:
         listeners: dict[endpoints.ListenerSpec, Listener] = {}

@@ -76,6 +76,13 @@ def replay(path: str, data: bytes, *, closed_in_order: bool) -> Replay:
     return Replay(image, position)
 
 
+def is_begun(path: str, data: bytes) -> bool:
+    """Whether anything was ever committed to a journal. Raises StoreError as `replay` does, but not for all damage."""
+    if data.count(b"\n") > 1:
+        return True  # more than the line that it begins with: no need to read them
+    return replay(path, data, closed_in_order=False).image.version > 0
+
+
 def _apply_line(image: MetadataImage | None, values: dict[str, Any]) -> MetadataImage:
     if image is None:
         return image_from_json(values["image"])

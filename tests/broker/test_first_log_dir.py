@@ -116,6 +116,21 @@ async def test_a_journal_to_which_nothing_was_committed_counts_for_none(autojump
         await scene.create("topic")
 
 
+async def test_the_identity_of_the_first_dir_is_lost(autojump_clock) -> None:
+    files = await all_in_the_first()
+    cluster_id = files.read("/one/" + layout.META_PROPERTIES).decode().partition("cluster.id=")[2].split()[0]
+    lines = f"version=1, cluster.id={cluster_id} and node.id=1"
+    files.remove("/one/" + layout.META_PROPERTIES)
+    for settings in (ONE_TWO, ONE):
+        assert await refusal(files, settings) == (
+            f"/one/{layout.META_PROPERTIES} is missing, though {JOURNAL} is there: put it back, from a backup or with "
+            f"the three lines {lines}"
+        )
+    files.write("/one/" + layout.META_PROPERTIES, f"version=1\ncluster.id={cluster_id}\nnode.id=1\n".encode())
+    async with running(ONE_TWO, files=files) as scene:
+        assert read_all(scene.log("topic")) == [(0, "before")]
+
+
 @pytest.mark.parametrize("lost", [[JOURNAL], [JOURNAL, layout.META_PROPERTIES]])
 async def test_logs_without_metadata_are_left_as_they_are(lost: list[str], autojump_clock) -> None:
     files = await all_in_the_first()

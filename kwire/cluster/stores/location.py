@@ -56,6 +56,13 @@ def _check_found(files: FileSystem, first: LogDir, found: Sequence[LogDir]) -> N
         )
     if found != [first]:
         raise StoreError(f"the metadata is in {found[0].path}: it must come first in log.dirs, where {first.path} is")
+    if first.is_new:
+        image = _image(files, first)
+        raise StoreError(
+            f"{first.file(layout.META_PROPERTIES)} is missing, though {JOURNAL} is there: put it back, from a backup "
+            f"or with the three lines version=1, cluster.id={image.cluster_id} and node.id="
+            f"{' or '.join(map(str, sorted(image.brokers)))}"
+        )
 
 
 def _check_new(files: FileSystem, log_dirs: Sequence[LogDir], readable: Sequence[LogDir]) -> None:

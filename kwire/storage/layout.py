@@ -51,6 +51,8 @@ OFFSET_CHECKPOINTS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEAN
 """Those that have an offset for each partition."""
 UNFINISHED_IMPORT = "kwire-import.unfinished"
 """In a dir that is being filled from another broker's: nobody may serve it."""
+MOVED_BY_IMPORT = "kwire-import.moved"
+"""In a dir of another broker, from which partitions were moved."""
 
 KRAFT_SNAPSHOT = ".checkpoint"
 CLUSTER_METADATA_DIR = "__cluster_metadata-0"

@@ -5,6 +5,7 @@ controller    reading them: the newest snapshot, and the log after it
 source        the log dirs of the broker: whose, how they were left, which partitions
 metadata      the image for kwire, and what of the cluster has no place in it
 marks         what an import says in each dir that it fills
+moved         what a move says in each dir that it takes from
 targets       the dirs that it is to fill
 plan          what goes where, decided before anything is touched
 room          whether a copy has room

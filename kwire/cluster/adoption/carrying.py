@@ -1,6 +1,7 @@
 """Doing what was planned: the data first, then what makes a broker of them.
 
     <target>/kwire-import.unfinished     from the first step to the last: kwire serves no dir that has it
+    <source>/kwire-import.moved          of a move, from its first step on (`moved`)
     1. the partitions' folders
     2. checkpoints, meta.properties, and after a clean stop of the source its mark; all of it synced at once
     3. kwire-metadata.journal in the first target, synced
@@ -19,6 +20,7 @@ from dataclasses import replace
 from kwire.cluster.adoption import AdoptionError
 from kwire.cluster.adoption.folder import carried_files
 from kwire.cluster.adoption.marks import Mark, Mode, fingerprint, write_mark
+from kwire.cluster.adoption.moved import note_moves
 from kwire.cluster.adoption.plan import Carry, Plan
 from kwire.cluster.adoption.room import check_room
 from kwire.cluster.adoption.source import lock_dir
@@ -42,6 +44,7 @@ def carry_out(files: FileSystem, plan: Plan, new_id: Callable[[], bytes], advanc
         for target in plan.targets:
             _lock_target(files, target, locks)
         _begin(files, plan)
+        _note_moves(files, plan)
         for carry in plan.carries:
             _carry(files, plan, carry, advance)
         ids = [new_id() for _ in plan.targets]
@@ -81,6 +84,15 @@ def _begin(files: FileSystem, plan: Plan) -> None:
                 files.remove(f"{target}/{name}")
         files.sync_dir(target)
         write_mark(files, target, _mark(plan, number))
+
+
+def _note_moves(files: FileSystem, plan: Plan) -> None:
+    if plan.mode is not Mode.MOVE:
+        return
+    for source in plan.sources:
+        targets = {carry.key: plan.targets[carry.target] for carry in plan.carries if carry.source is source}
+        if targets:
+            note_moves(files, source, targets)
 
 
 def _mark(plan: Plan, number: int) -> Mark:

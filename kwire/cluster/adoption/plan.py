@@ -11,6 +11,7 @@ from kwire.cluster.adoption import AdoptionError
 from kwire.cluster.adoption.folder import carried_files, old_format
 from kwire.cluster.adoption.marks import Mode
 from kwire.cluster.adoption.metadata import translate
+from kwire.cluster.adoption.moved import moved_from
 from kwire.cluster.adoption.source import SourceDir
 from kwire.cluster.adoption.state import KraftPartition, KraftState, KraftTopic
 from kwire.cluster.adoption.targets import Before
@@ -18,6 +19,7 @@ from kwire.metadata.image import MetadataImage
 from kwire.ports.copying import nearest_folder, same_volume
 from kwire.ports.files import FileSystem
 from kwire.protocol import uuids
+from kwire.storage import layout
 from kwire.storage.checkpoints import TopicPartition
 
 _UNASSIGNED = (bytes(16), bytes(15) + b"\1")
@@ -145,6 +147,7 @@ class _Chooser:
         self._sources = sources
         self._state = state
         self._before = before
+        self._moved = moved_from(files, sources)
         self._node_id = sources[0].node_id
         self._dirs = {source.id for source in sources}
 
@@ -176,23 +179,44 @@ class _Chooser:
         if numbers != list(range(len(numbers))) or not numbers:
             return "its partitions are not numbered as they should be"
         for number, partition in sorted(topic.partitions.items()):
-            source = self._source_of(topic, number)
+            source, key = self._source_of(topic, number), (topic.name, number)
             if source is not None:
-                version = old_format(self._files, source, (topic.name, number))
+                version = old_format(self._files, source, key)
                 if version is not None:
                     return f"partition {number} has records of message format v{version}, which kwire does not read"
-            if source is not None or (topic.name, number) in self._before.moved:
+            if source is not None or key in self._before.moved:
                 continue
-            if (topic.name, number) in self._before.moving:
-                target = self._before.moving[topic.name, number]
-                raise AdoptionError(
-                    f"{topic.name}-{number} was being moved to {target}, and is not there any more: "
-                    "is the volume mounted?"
-                )
+            self._refuse_moved(key)
             if self._node_id not in partition.replicas:
                 return f"partition {number} is on brokers {', '.join(map(str, partition.replicas))}"
             if not self._may_be_empty(partition):
                 return f"partition {number} is in a log dir that is not given"
+            checkpoint = self._checkpoint_of(key)
+            if checkpoint is not None:
+                return f"partition {number} was written to, as {checkpoint} says, and its folder is not there"
+        return None
+
+    def _refuse_moved(self, key: TopicPartition) -> None:
+        """Raises AdoptionError where an import has moved the partition away, and it is not found where it went."""
+        name = layout.partition_dir_name(*key)
+        if key in self._before.moving:
+            target = self._before.moving[key]
+            raise AdoptionError(
+                f"{name} was being moved to {target}, and is not there any more: is the volume mounted?"
+            )
+        if key in self._moved:
+            target, said_by = self._moved[key]
+            raise AdoptionError(
+                f"an import has moved {name} to {target}, as {said_by} says: if it was interrupted, run just that one "
+                f"again (is the volume mounted?), else serve what is there"
+            )
+
+    def _checkpoint_of(self, key: TopicPartition) -> str | None:
+        """The path of a checkpoint by which there were records, of a dir that has no folder of that name."""
+        for source in self._sources:
+            for checkpoint in layout.OFFSET_CHECKPOINTS:
+                if key not in source.partitions and (source.offset(checkpoint, key) or 0) > 0:
+                    return f"{source.path}/{checkpoint}"
         return None
 
     def _may_be_empty(self, partition: KraftPartition) -> bool:

@@ -231,7 +231,7 @@ def test_a_copy_that_was_interrupted_may_become_a_move(dirs: ApacheDirs, tmp_pat
 
 def interrupted_move(dirs: ApacheDirs, target: Path) -> None:
     with killable() as killed:
-        run(dirs, target, mode=Mode.MOVE, files=DyingFiles(4))
+        run(dirs, target, mode=Mode.MOVE, files=DyingFiles(6))
     assert killed
     assert not (dirs.paths[0] / "orders-0").exists()
 
@@ -240,6 +240,63 @@ def test_a_move_that_was_interrupted_is_not_taken_for_anything_else(dirs: Apache
     interrupted_move(dirs, tmp_path / "kwire")
     with pytest.raises(AdoptionError, match="was moved there: run that again"):
         run(dirs, tmp_path / "kwire", mode=Mode.COPY)
+
+
+def test_what_a_move_took_away_goes_nowhere_else(tmp_path: Path) -> None:
+    """Wherever it was killed: what is gone is not taken for partitions that were never written to."""
+    refused = 0
+    for changes in range(60):
+        folder = tmp_path / str(changes)
+        dirs, x, z = make(folder), folder / "x", folder / "z"
+        with killable() as killed:
+            run(dirs, x, mode=Mode.MOVE, files=DyingFiles(changes))
+        if not any(x.glob("*-*/")):
+            continue
+        for mode, targets in ((Mode.MOVE, [z]), (Mode.COPY, [z]), (Mode.COPY, [z, folder / "y"])):
+            said = rf"^an import has moved orders-0 to .*/x, as .*-0/{layout.MOVED_BY_IMPORT} says: if it was [^\n]*$"
+            with pytest.raises(AdoptionError, match=said):
+                run(dirs, *targets, mode=mode)
+            assert not z.exists()
+        refused += 1
+        run_again_unless_done(dirs, [x], Mode.MOVE)
+        assert trio.run(served, x) == VALUES
+        if not killed:
+            break
+    assert not killed
+    assert refused > 5
+
+
+def test_the_only_target_is_not_mounted_any_more_amid_a_move(dirs: ApacheDirs, tmp_path: Path) -> None:
+    interrupted_move(dirs, tmp_path / "kwire")
+    (tmp_path / "kwire").rename(tmp_path / "elsewhere")
+    with pytest.raises(AdoptionError, match=r"has moved orders-0 to .*/kwire, .*is the volume mounted\?"):
+        run(dirs, tmp_path / "kwire", mode=Mode.MOVE)
+    (tmp_path / "elsewhere").rename(tmp_path / "kwire")
+    run(dirs, tmp_path / "kwire", mode=Mode.MOVE)
+    assert trio.run(served, tmp_path / "kwire") == VALUES
+
+
+def test_what_was_moved_away_and_is_back(dirs: ApacheDirs, tmp_path: Path) -> None:
+    """The file that says where it went says nothing of what is there; and a second move keeps what the first said."""
+    x, y = tmp_path / "x", tmp_path / "y"
+    run(dirs, x, mode=Mode.MOVE)
+    for name, number in (("orders-0", 0), ("orders-1", 1)):
+        (x / name).rename(dirs.paths[number] / name)
+    with pytest.raises(AdoptionError, match="has moved prices-0 to"):
+        run(dirs, y)
+    dirs.log(*topic("orders", 1, 2))
+    run(dirs, y, mode=Mode.MOVE)
+    assert trio.run(served, y) == {key: values for key, values in VALUES.items() if key[0] == "orders"}
+    dirs.log(*topic("prices", 2))
+    with pytest.raises(AdoptionError, match=r"has moved prices-0 to .*/x"):
+        run(dirs, tmp_path / "z")
+
+
+def test_a_damaged_note_of_a_move(dirs: ApacheDirs, tmp_path: Path) -> None:
+    for content in (b"{", b"[]", b'{"orders-0": 1}', b"\xff"):
+        (dirs.paths[1] / layout.MOVED_BY_IMPORT).write_bytes(content)
+        with pytest.raises(AdoptionError, match=f"apache-1/{layout.MOVED_BY_IMPORT} is damaged"):
+            run(dirs, tmp_path / "kwire")
 
 
 def test_a_partition_that_came_back_amid_a_move(dirs: ApacheDirs, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from kwire.cluster.adoption.state import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from kwire.cluster.adoption.taking import plan_import
 from kwire.protocol.metadata_records.broker import RegisterBrokerRecord
 from kwire.protocol.metadata_records.feature_level import FeatureLevelRecord
-from kwire.storage import layout
+from kwire.storage import checkpoints, layout
 from tests.cluster.adoption.apache import CLUSTER, FEATURES, FILES, NODE, ApacheDirs, an_id, config, topic
 
 
@@ -76,6 +77,19 @@ def test_a_partition_to_which_nothing_was_written(dirs: ApacheDirs) -> None:
     assert plan.left_out == [f"{dirs.names[0]}/prices-0: the cluster has no such topic any more"]
 
 
+@pytest.mark.parametrize("checkpoint", layout.OFFSET_CHECKPOINTS)
+def test_a_partition_that_was_written_to_and_is_gone(dirs: ApacheDirs, checkpoint: str) -> None:
+    """Whoever took it away, and wherever it is."""
+    shutil.rmtree(dirs.paths[0] / "prices-0")
+    path = dirs.paths[0] / checkpoint
+    path.write_bytes(checkpoints.encode_offsets({("prices", 0): 2, ("orders", 0): 2}))
+    why = f"prices (partition 0 was written to, as {path} says, and its folder is not there)"
+    assert why in refusal(dirs)
+    assert planned(dirs, skip_incomplete=True).left_out[0] == f"topic {why}"
+    path.write_bytes(checkpoints.encode_offsets({("prices", 0): 0, ("orders", 0): 2}))
+    assert planned(dirs).empty == ["prices-0"]
+
+
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
@@ -127,6 +141,8 @@ def test_folders_of_no_live_partition(dirs: ApacheDirs) -> None:
     (dirs.paths[0] / f"x-0.{'0' * 32}-delete").mkdir()
     dirs.partition("gone", 9)
     dirs.log(*topic("orders", 1, 2), *topic("prices", 3))
+    ends = checkpoints.encode_offsets({("prices", 0): 2})  # of the folder, which is not the topic's
+    (dirs.paths[0] / layout.RECOVERY_POINTS).write_bytes(ends)
     plan = planned(dirs)
     assert plan.empty == ["prices-0"]
     assert [line.rpartition("/")[2] for line in plan.left_out] == [

@@ -1,4 +1,5 @@
-"""A pytest plugin: one Spark for all tests that are content with one. They belong into the xdist group "spark"."""
+"""A pytest plugin: one Spark for all tests that are content with one, and the Spark of jobs that have processes of
+their own. They belong into the xdist group "spark"."""
 
 from __future__ import annotations
 
@@ -7,10 +8,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jvm.spark import SPARK_4_0
+from jvm.spark import SPARK_4_0, SPARK_4_2, Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+_VERSIONS = {"4.0": SPARK_4_0, "4.2": SPARK_4_2}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "the Spark for jobs in processes of their own, where a test can do with any (4.2: make spark)"
+    parser.addoption("--spark", choices=sorted(_VERSIONS), default="4.0", help=text)
+
+
+@pytest.fixture(scope="session")
+def job_spark(request: pytest.FixtureRequest) -> Spark:
+    """The Spark that the command line names."""
+    return _VERSIONS[request.config.getoption("--spark")]
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,10 @@ class Duration(click.ParamType):
         parts = [(int(number), unit.removesuffix("s")) for number, unit in _PART.findall(text)]
         if not _WHOLE.fullmatch(text) or any(unit not in _UNITS for _, unit in parts):
             self.fail(f"{value!r} is not a length of time such as '90 minutes' or '1 day 12 hours'", param, context)
-        length = sum((timedelta(**{f"{unit}s": number}) for number, unit in parts), timedelta())
+        try:
+            length = sum((timedelta(**{f"{unit}s": number}) for number, unit in parts), timedelta())
+        except OverflowError:
+            self.fail(f"{value!r} is too long", param, context)
         if length < timedelta() and not self._signed:
             self.fail(f"{value!r} is less than nothing", param, context)
         return length

@@ -15,10 +15,11 @@ it is the same segment, and was not truncated (`Segment.version`): else it is co
 
 1. All segments are copied, and what is appended meanwhile; the cleaner leaves the log alone until the end.
 2. The copy is brought onto the disk, with the leader epochs, the producers' snapshots and its part of the checkpoints.
-3. When all but a little is copied, the swap follows on the event loop, in one step: the rest is copied, the log's
-   folder is renamed to `-delete` and the future log's to the partition's name, and the log goes on in there.
+3. When all but a little is copied, flushes of the log are held, and the rest is brought onto the disk too.
+4. The swap follows on the event loop, in one step: the rest is copied, the log's folder is renamed to `-delete`, and
+   the log goes on in the future log's. Once that name is on the disk, the folder takes the partition's name.
 
 Whatever ends the broker amid this, the next start finds the log where it was, and the move goes on: what is there of
 the copy is compared, not copied again. Between the two renames there is the future log alone, which then is all there
-is: it takes the partition's name at that start.
+is, as the folder `-delete` of the same id tells: it takes the partition's name at that start.
 """

@@ -146,7 +146,8 @@ def figure_of(chart: Chart) -> Figure:
     figure.suptitle(chart.title, x=0.012, ha="left", color=INK, fontsize=14, fontweight="bold")
     plots = figure.subplots(len(chart.values), squeeze=False, sharex=True)[:, 0]
     for place, (axes, value) in enumerate(zip(plots, chart.values, strict=True)):
-        dress(axes, f"{value}, {_described(chart)}", grid="y", count=len(chart.groups), of=chart.of)
+        # Those with most of the first value.
+        dress(axes, f"{value}, {_described(chart)}", grid="y", count=len(chart.groups), of=0 if place else chart.of)
         for colour, group in zip(COLOURS, chart.groups, strict=False):
             _draw(axes, chart, group, place, colour)
         if all(window.numbers[place] >= 0 for window in chart.windows if not math.isnan(window.numbers[place])):
@@ -156,7 +157,7 @@ def figure_of(chart: Chart) -> Figure:
     plots[-1].set_xlim(first - (last - first) / 100, last + (last - first) / 100)
     time_axis(plots[-1])
     if chart.by:
-        plots[0].legend(
+        legend = plots[0].legend(
             title=", ".join(chart.by),
             loc="upper left",
             bbox_to_anchor=(1.005, 1),
@@ -166,6 +167,7 @@ def figure_of(chart: Chart) -> Figure:
             labelcolor=PALE,
             alignment="left",
         )
+        legend.get_title().set_color(INK)
     return figure
 
 

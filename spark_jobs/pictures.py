@@ -45,6 +45,7 @@ def time_axis(axes: Axes) -> None:
     locator = dates.AutoDateLocator(minticks=4, maxticks=9)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+    axes.xaxis.get_offset_text().set_fontsize(8.5)
 
 
 def duration(ms: int) -> str:

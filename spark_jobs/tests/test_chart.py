@@ -77,7 +77,7 @@ def test_the_readmes_commands_lead_from_a_file_to_a_chart(
 
     for wrong, told in [
         (["departures", "--value", "delay"], "a record of departures has no delay: {"),
-        (["departures", "--value", "origin"], "a record of departures can't be drawn, 'EWR' is no number: {"),
+        (["departures", "--value", "origin"], "' is no number: {"),
         (["nowhere"], "has no topic nowhere"),
     ]:
         with pytest.raises(SystemExit) as ended:
@@ -104,7 +104,7 @@ def lines(figure: Figure, plot: int = 0) -> dict[str, list[tuple[float, float]]]
     midnight = date2num(pd.Timestamp("2024-01-01"))
     return {
         str(line.get_label()): [
-            (round(24 * (date2num(time) - midnight), 6), float(height))
+            (round(float(24 * (date2num(time) - midnight)), 6), float(height))
             for time, height in zip(*line.get_data(), strict=True)
         ]
         for line in figure.axes[plot].lines
@@ -130,7 +130,8 @@ def test_windows_that_overlap_and_sessions() -> None:
     slid = [record(f"{hour:02}:00", f"{hour + 6:02}:00", clicks=hour) for hour in (2, 4, 8)]
     found = chart_of("clicks", slid)
     assert described(found) == ["clicks, windows of 6 hours, every 2 hours, UTC"]
-    assert [point for point, height in lines(figure_of(found))[""] if math.isnan(height)] == [6]
+    (points,) = lines(figure_of(found)).values()
+    assert str(points) == "[(2.0, 2.0), (4.0, 4.0), (6.0, nan), (8.0, 8.0)]"
     sessions = chart_of("clicks", [record("01:00", "01:31", "a", clicks=2), record("03:00", "05:10", "a", clicks=4)])
     (segments,) = figure_of(sessions).axes[0].collections
     ends = [[round(24 * (x % 1), 3) for x in path.vertices[:, 0]] for path in segments.get_paths()]

@@ -14,6 +14,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from spark_jobs.durations import milliseconds
 from spark_jobs.faults import Fault
 from spark_jobs.pages import document, image, table
 from spark_jobs.pictures import DPI, INK, PALE, count_axis, dress, duration, time_axis
@@ -179,7 +180,7 @@ def _described(chart: Chart) -> str:
 
 
 def _words(length: timedelta) -> str:
-    return duration(length // timedelta(milliseconds=1))
+    return duration(milliseconds(length))
 
 
 def _draw(axes: Axes, chart: Chart, group: tuple[str, ...], place: int, colour: str) -> None:

@@ -7,10 +7,10 @@
     python -m spark_jobs.windows clicks visits --schema "user STRING, at TIMESTAMP" --time at \\
         --session "30 minutes" --by user --aggregate "count(*) AS clicks" --checkpoint ./visits
 
-Expressions are SQL over the fields of the JSON and over record (record.timestamp, .key, .topic, .partition, .offset,
-.headers). A result is {"window_start", "window_end", groups and aggregates by their names}, times in UTC; its key is
-{"window_start", groups}, so that the last value of a key is its result. A topic that is missing is created. Windows
-have a start, which belongs to them, and an end, which does not; those of days begin at midnight UTC.
+Expressions are SQL over the fields of the JSON and over record (record.timestamp, .key, .value, .topic, .partition,
+.offset, .headers). A result is {"window_start", "window_end", groups and aggregates by their names}, times in UTC; its
+key is {"window_start", groups}, so that the last value of a key is its result. A topic that is missing is created.
+Windows have a start, which belongs to them, and an end, which does not; those of days begin at midnight UTC.
 
 Records may come late, by up to --watermark behind the latest time of the batches before; what belongs to a window that
 was over by then is left out, and told of. Modes:
@@ -34,6 +34,7 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 if not __package__:
@@ -47,6 +48,8 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from spark_jobs import progress
 from spark_jobs.columns import MALFORMED, quoted, schema_of, wider
 from spark_jobs.command_line import Run, allow_data_loss, batch_size, checkpoint, committed_only, follow, job
+from spark_jobs.durations import Duration, words
+from spark_jobs.events import RECORD, json_of, whole
 from spark_jobs.faults import Fault
 from spark_jobs.topics import reading
 
@@ -64,11 +67,11 @@ WELL = "_well"
 @click.option(
     "--time", default="record.timestamp", metavar="SQL", help="When it happened, as a TIMESTAMP or seconds since 1970."
 )
-@click.option("--window", "length", metavar="DURATION", help="The length of a window, as '1 hour'.")
+@click.option("--window", "length", type=Duration(), help="The length of a window, as '1 hour'.")
 @click.option(
-    "--slide", metavar="DURATION", help="From the start of a window to that of the next; its length unless given."
+    "--slide", type=Duration(), help="From the start of a window to that of the next; its length unless given."
 )
-@click.option("--session", "gap", metavar="DURATION", help="Windows that end when nothing came for longer than that.")
+@click.option("--session", "gap", type=Duration(), help="Windows that end when nothing came for longer than that.")
 @click.option("--where", metavar="SQL", help="Only records for which this is true.")
 @click.option("--by", multiple=True, metavar="SQL", help="Also grouped by this; may be repeated.")
 @click.option(
@@ -79,7 +82,7 @@ WELL = "_well"
     metavar="SQL",
     help="As 'avg(delay) AS delay'; may be repeated.",
 )
-@click.option("--watermark", default="10 minutes", metavar="DURATION", help="How late records may come.")
+@click.option("--watermark", type=Duration(), default="10 minutes", help="How late records may come.")
 @click.option(
     "--mode",
     type=click.Choice(["append", "update", "complete"]),
@@ -97,13 +100,13 @@ def main(
     target: str,
     schema: str,
     time: str,
-    length: str | None,
-    slide: str | None,
-    gap: str | None,
+    length: timedelta | None,
+    slide: timedelta | None,
+    gap: timedelta | None,
     where: str | None,
     by: tuple[str, ...],
     aggregates: tuple[str, ...],
-    watermark: str,
+    watermark: timedelta,
     mode: str | None,
     partitions: int,
     committed_only: bool,
@@ -126,8 +129,8 @@ def main(
     events = events_of(run.cluster.stream(run.spark, source, **options), schema, time)
     if where is not None:
         events = events.where(where)
-    window = f.session_window(TIME, gap) if gap is not None else f.window(TIME, str(length), slide)
-    grouped = events.withWatermark(TIME, watermark).groupBy(window.alias(WINDOW), *map(f.expr, by))
+    events = events.withWatermark(TIME, words(watermark))
+    grouped = events.groupBy(windows_of(length, slide, gap).alias(WINDOW), *map(f.expr, by))
     results = results_of(grouped.agg(*map(f.expr, aggregates)), len(by))
     run.cluster.provide(run.spark, target, partitions, {})
     writer = results.writeStream.format("kafka").outputMode(mode).options(**run.cluster.options, topic=target)
@@ -142,11 +145,10 @@ def events_of(records: DataFrame, schema: str, time: str) -> DataFrame:
     """The fields of these records, with record and TIME; without those that are malformed or have no time, which are
     counted."""
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
-    fields = f.from_json(f.col("value").cast("string"), wider(schema_of(schema)), options)
-    record = f.struct("key", "timestamp", "topic", "partition", "offset", "headers")
-    events = records.select(record.alias("record"), fields.alias("fields"))
+    fields = f.from_json(f.col(f"{RECORD}.value").cast("string"), wider(schema_of(schema)), options)
+    events = whole(records).withColumn("fields", fields)
     well = f.col("fields").isNotNull() & f.col(f"fields.{MALFORMED}").isNull()
-    events = events.select("record", well.alias(WELL), "fields.*").withColumn(TIME, f.expr(time).try_cast("timestamp"))
+    events = events.select(RECORD, well.alias(WELL), "fields.*").withColumn(TIME, f.expr(time).try_cast("timestamp"))
     counted = events.observe(
         Count.METRIC,
         f.count(f.lit(1)).alias("all"),
@@ -156,16 +158,19 @@ def events_of(records: DataFrame, schema: str, time: str) -> DataFrame:
     return counted.where(f.col(WELL) & f.col(TIME).isNotNull())
 
 
+def windows_of(length: timedelta | None, slide: timedelta | None, gap: timedelta | None) -> Column:
+    """Sessions where a gap is given."""
+    if gap is not None:
+        return f.session_window(TIME, words(gap))
+    return f.window(TIME, words(length or timedelta()), words(slide) if slide is not None else None)
+
+
 def results_of(windows: DataFrame, groups: int) -> DataFrame:
     """Records, of rows that are WINDOW, so many groups, and aggregates."""
     start, end = (f.col(f"{WINDOW}.{side}").alias(f"window_{side}") for side in ("start", "end"))
     rest = [quoted(name) for name in windows.columns[1:]]
-    return windows.select(json_of(start, *rest[:groups]).alias("key"), json_of(start, end, *rest).alias("value"))
-
-
-def json_of(*columns: Column) -> Column:
-    """An object of all of these, nulls too, with its times in UTC whatever Spark's own zone is."""
-    return f.to_json(f.struct(*columns), {"ignoreNullFields": "false", "timeZone": "UTC"}).cast("binary")
+    key, value = json_of([start, *rest[:groups]]), json_of([start, end, *rest])
+    return windows.select(key.cast("binary").alias("key"), value.cast("binary").alias("value"))
 
 
 @dataclass

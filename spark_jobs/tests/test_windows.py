@@ -296,7 +296,7 @@ def test_what_a_user_can_put_right_is_one_line(windows: Windows, capsys: pytest.
         ([*hour, "--aggregate", "avg(dep_delay"], "PARSE_SYNTAX_ERROR"),
         ([*hour, "--by", "count(*)"], "GROUP_BY_AGGREGATE"),
         ([*hour, "--time", "planed"], "`planed`"),
-        ([*hour, "--schema", "origin TEXT :"], "--schema: "),
+        ([*hour, "--schema", "origin TEXT :"], "is no schema: "),
         (["--window", "0 seconds"], "duration"),
         ([*hour, "--slide", "2 hours"], "slide"),
         ([*hour, "--aggregate", "sum(1 / (dep_delay - dep_delay)) AS n"], "DIVIDE_BY_ZERO"),

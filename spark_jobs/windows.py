@@ -64,9 +64,7 @@ WELL = "_well"
 @click.argument("source")
 @click.argument("target")
 @click.option("--schema", required=True, metavar="DDL", help="Fields of the JSON, as 'origin STRING, dep_delay INT'.")
-@click.option(
-    "--time", default="record.timestamp", metavar="SQL", help="When it happened, as a TIMESTAMP or seconds since 1970."
-)
+@click.option("--time", default="record.timestamp", metavar="SQL", help="When it happened, as a TIMESTAMP.")
 @click.option("--window", "length", type=Duration(), help="The length of a window, as '1 hour'.")
 @click.option(
     "--slide", type=Duration(), help="From the start of a window to that of the next; its length unless given."

@@ -50,6 +50,7 @@ def taken_apart(rows: DataFrame, value: str, schema: str, malformed: str) -> Dat
 
 
 def json_of(columns: Iterable[str | Column] | str) -> Column:
-    """A JSON object of these columns, or of a list in SQL such as "origin, dep_delay / 60 AS hours"."""
+    """A JSON object of these columns, or of a list in SQL such as "origin, dep_delay / 60 AS hours"; nulls are in it,
+    and times are in UTC, whatever Spark's own zone is."""
     parts = f.expr(f"struct({columns})") if isinstance(columns, str) else f.struct(*columns)
-    return f.to_json(parts, {"ignoreNullFields": "false"})
+    return f.to_json(parts, {"ignoreNullFields": "false", "timeZone": "UTC"})

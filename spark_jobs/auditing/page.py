@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from spark_jobs.auditing.numbers import Audit, Finding, Lag, PartitionCounts, Repeated, TopicCounts, moment
 from spark_jobs.auditing.plots import COLOURS
+from spark_jobs.pages import document, image, table
 
 NONE = "–"
 KINDS = {
@@ -21,40 +21,20 @@ KINDS = {
     "other, compaction under an earlier policy, or a loss.",
 }
 STYLE = """
-:root { color-scheme: light; --ink: #26323f; --pale: #6b7885; --line: #e1e6eb; --paper: #f6f8fa; }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink);
-  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
-main { max-width: 1160px; margin: 0 auto; padding: 32px 24px 64px; }
-h1 { font-size: 26px; margin: 0; letter-spacing: -0.01em; }
-h2 { font-size: 19px; margin: 40px 0 12px; }
-h3 { font-size: 15px; margin: 24px 0 8px; }
-p.about { color: var(--pale); margin: 4px 0 24px; }
-.card { background: white; border: 1px solid var(--line); border-radius: 10px; padding: 16px 20px; margin: 12px 0;
-  overflow-x: auto; }
 .facts { display: flex; flex-wrap: wrap; gap: 12px 40px; margin: 0; }
 .facts div { min-width: 90px; }
 .facts dt { color: var(--pale); font-size: 12.5px; }
 .facts dd { margin: 0; font-size: 22px; font-weight: 600; font-variant-numeric: tabular-nums; }
-table { border-collapse: collapse; width: 100%; font-size: 13.5px; font-variant-numeric: tabular-nums; }
-th { color: var(--pale); font-weight: 500; text-align: right; padding: 4px 10px; border-bottom: 1px solid var(--line);
-  white-space: nowrap; vertical-align: bottom; }
-td { text-align: right; padding: 5px 10px; border-bottom: 1px solid var(--line); white-space: nowrap; }
-tbody tr:last-child td { border-bottom: 0; }
-tfoot td { font-weight: 600; border-top: 1px solid #b9c2cb; border-bottom: 0; }
-th.text, td.text { text-align: left; }
 td.wide { white-space: normal; overflow-wrap: anywhere; }
 ul.findings { list-style: none; margin: 0; padding: 0; }
 ul.findings li { display: flex; gap: 12px; padding: 4px 0; align-items: baseline; }
 .weight { flex: none; width: 52px; text-align: center; border-radius: 5px; font-size: 12px; padding: 1px 0; }
 .wrong { background: #fbdcdc; color: #8f1d1d; } .look { background: #fdf0cd; color: #755104; }
 .note { background: #e8edf2; color: #4a5865; } .well { background: #d9f0e1; color: #1c6338; }
-img { display: block; width: 100%; height: auto; }
 dl.kinds { display: grid; grid-template-columns: max-content 1fr; gap: 4px 16px; margin: 0; font-size: 13.5px; }
 dl.kinds dt::before { content: ""; display: inline-block; width: 10px; height: 10px; border-radius: 2px;
   margin-right: 8px; background: var(--colour); }
 dl.kinds dd { margin: 0; color: var(--pale); }
-@media print { body { background: white; } .card { break-inside: avoid; } }
 """
 
 
@@ -70,10 +50,7 @@ def page(audit: Audit, pictures: Mapping[str, bytes], lags: bytes | None) -> str
         _groups(audit.lags, lags),
         _kinds(),
     ]
-    head = f'<meta charset="utf-8"><title>Audit of {escape(names)}</title>'
-    head += f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style>'
-    body = "\n".join(part for part in parts if part)
-    return f'<!DOCTYPE html>\n<html lang="en">\n<head>{head}</head>\n<body><main>\n{body}\n</main></body>\n</html>\n'
+    return document(f"Audit of {names}", "\n".join(part for part in parts if part), STYLE)
 
 
 def _findings(found: Sequence[Finding]) -> str:
@@ -94,7 +71,7 @@ def _topic(topic: TopicCounts, identity: str, picture: bytes) -> str:
     return (
         f'<section id="topic-{name}"><h2>{name}</h2>'
         + f'<div class="card">{_facts(facts)}</div>'
-        + f'<div class="card">{_image(picture, f"Records per minute, offsets and sizes of {topic.name}")}</div>'
+        + f'<div class="card">{image(picture, f"Records per minute, offsets and sizes of {topic.name}")}</div>'
         + f'<div class="card"><h3>Offsets</h3>{_offsets(topic)}</div>'
         + f'<div class="card"><h3>Records</h3>{_records(topic)}</div>'
         + _gaps(topic)
@@ -108,7 +85,7 @@ def _offsets(topic: TopicCounts) -> str:
         bounds = part.bounds
         rows.append([bounds.partition, bounds.start, bounds.end, part.offsets, *topic.explained(part).values()])
     total = ["all", "", "", *(sum(row[column] for row in rows) for column in range(3, 4 + len(KINDS)))]
-    return _table("offsets", ["partition", "start", "end", "offsets", *KINDS], rows, total)
+    return table("offsets", ["partition", "start", "end", "offsets", *KINDS], rows, total)
 
 
 def _records(topic: TopicCounts) -> str:
@@ -116,7 +93,7 @@ def _records(topic: TopicCounts) -> str:
     titles += ["first", "last", "per minute"]
     rows = [[part.bounds.partition, *_of_records(part)] for part in topic.partitions]
     total = ["all", topic.records, sum(part.bytes for part in topic.partitions)]
-    return _table("records", titles, rows, [*total, *[""] * (len(titles) - len(total))])
+    return table("records", titles, rows, [*total, *[""] * (len(titles) - len(total))])
 
 
 def _of_records(part: PartitionCounts) -> list[object]:
@@ -134,8 +111,8 @@ def _gaps(topic: TopicCounts) -> str:
     ]
     if not rows:
         return ""
-    table = _table("gaps", ["partition", "first offset", "last offset", "length"], rows)
-    return f'<div class="card"><h3>The longest gaps of each partition</h3>{table}</div>'
+    longest = table("gaps", ["partition", "first offset", "last offset", "length"], rows)
+    return f'<div class="card"><h3>The longest gaps of each partition</h3>{longest}</div>'
 
 
 def _duplicates(topic: TopicCounts, identity: str) -> str:
@@ -149,7 +126,7 @@ def _duplicates(topic: TopicCounts, identity: str) -> str:
     text = f'{_facts(facts)}<p class="about">Duplicates share {escape(identity)}.</p>'
     rows = [[_quoted(each), each.times, _place(each.first), _place(each.last)] for each in found.most]
     titles = ["begins with" if rows else "", "times", "first partition/offset", "last"]
-    return text + (_table("duplicates", titles, rows, text_columns=1) if rows else "")
+    return text + (table("duplicates", titles, rows, text_columns=1) if rows else "")
 
 
 def _quoted(each: Repeated) -> str:
@@ -171,9 +148,9 @@ def _groups(lags: Sequence[Lag], picture: bytes | None) -> str:
         row: list[object] = [lag.commit.group, lag.commit.state, lag.commit.topic, lag.commit.partition]
         row += [lag.commit.members, *(NONE if number is None else number for number in told)]
         rows.append([*row, NONE if lag.oldest is None else moment(lag.oldest)])
-    image = f'<div class="card">{_image(picture, "Lag of consumer groups")}</div>' if picture else ""
-    table = _table("groups", titles, rows, text_columns=3)
-    return f'<section id="groups"><h2>Consumer groups</h2>{image}<div class="card">{table}</div></section>'
+    shown = f'<div class="card">{image(picture, "Lag of consumer groups")}</div>' if picture else ""
+    lagging = table("groups", titles, rows, text_columns=3)
+    return f'<section id="groups"><h2>Consumer groups</h2>{shown}<div class="card">{lagging}</div></section>'
 
 
 def _kinds() -> str:
@@ -189,36 +166,6 @@ def _kinds() -> str:
 def _facts(facts: Mapping[str, str]) -> str:
     rows = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
     return f'<dl class="facts">{"".join(rows)}</dl>'
-
-
-def _table(
-    name: str,
-    titles: Sequence[str],
-    rows: Iterable[Sequence[object]],
-    total: Sequence[object] = (),
-    *,
-    text_columns: int = 0,
-) -> str:
-    """Numbers to the right, with commas between thousands; the first columns may be texts."""
-
-    def line(tag: str, cells: Sequence[object]) -> str:
-        told = (
-            f"<{tag}{' class=text' if column < text_columns else ''}>{_cell(cell)}</{tag}>"
-            for column, cell in enumerate(cells)
-        )
-        return f"<tr>{''.join(told)}</tr>"
-
-    body = "".join(line("td", row) for row in rows)
-    foot = f"<tfoot>{line('td', total)}</tfoot>" if total else ""
-    return f'<table class="{name}"><thead>{line("th", titles)}</thead><tbody>{body}</tbody>{foot}</table>'
-
-
-def _cell(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else escape(str(value))
-
-
-def _image(picture: bytes, text: str) -> str:
-    return f'<img alt="{escape(text)}" src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
 
 
 def _bytes(count: float) -> str:

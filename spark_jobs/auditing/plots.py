@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -11,9 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 
 from spark_jobs.auditing.numbers import Lag, TopicCounts
+from spark_jobs.pictures import DPI, PALE, count_axis, dress, duration, png, time_axis
 
 COLOURS = {
     "records": "#2b6cb0",
@@ -24,16 +23,11 @@ COLOURS = {
     "unclear": "#c53030",
 }
 """By what is at an offset; the page has the same."""
-INK = "#26323f"
-PALE = "#6b7885"
-GRID = "#e6eaee"
 BLUES = LinearSegmentedColormap.from_list("blues", ["#a9cbea", "#2b6cb0", "#153a63"])
 MOST_PARTITIONS = 8
 """Colours that an eye tells apart: of more partitions the sum is drawn."""
 MOST_BARS = 24
 """Rows of a picture; of more, those with most."""
-DPI = 160
-THOUSANDS = FuncFormatter(lambda value, _: f"{value:,.0f}")
 
 
 def of_topic(topic: TopicCounts) -> bytes:
@@ -47,7 +41,7 @@ def of_topic(topic: TopicCounts) -> bytes:
     left, right = lower.subgridspec(1, 2, width_ratios=[3, 2])
     _offsets(figure.add_subplot(left), topic)
     _sizes(figure.add_subplot(right), topic)
-    return _png(figure)
+    return png(figure)
 
 
 def of_lags(lags: Sequence[Lag]) -> bytes:
@@ -77,14 +71,14 @@ def of_lags(lags: Sequence[Lag]) -> bytes:
     axes.set_yticks(places, [f"{lag.commit.group}  ·  {lag.commit.topic}/{lag.commit.partition}" for lag in shown])
     axes.set_ylim(*_rows(len(shown)))
     axes.margins(x=0.08)
-    _dress(axes, "Lag of consumer groups, in offsets", grid="x", count=len(shown), of=len(known))
-    _count_axis(axes, "x")
+    dress(axes, "Lag of consumer groups, in offsets", grid="x", count=len(shown), of=len(known))
+    count_axis(axes, "x")
     _legend(axes)
-    return _png(figure)
+    return png(figure)
 
 
 def _rates(axes: Axes, topic: TopicCounts) -> None:
-    _dress(axes, f"{topic.name}: records per minute, in slots of {_duration(topic.width)}, UTC", grid="y")
+    dress(axes, f"{topic.name}: records per minute, in slots of {duration(topic.width)}, UTC", grid="y")
     if not topic.slots:
         _empty(axes)
         return
@@ -102,11 +96,9 @@ def _rates(axes: Axes, topic: TopicCounts) -> None:
         colour = BLUES(place / (len(series) - 1)) if len(series) > 1 else COLOURS["records"]
         axes.bar(left, heights, width=days, bottom=floor, align="edge", color=colour, label=name, linewidth=0)
         floor = floor + heights
-    locator = dates.AutoDateLocator(minticks=4, maxticks=9)
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+    time_axis(axes)
     axes.set_xlim(left[0], left[-1] + days)
-    _count_axis(axes, "y")
+    count_axis(axes, "y")
     _legend(axes)
 
 
@@ -122,13 +114,13 @@ def _offsets(axes: Axes, topic: TopicCounts) -> None:
         floor = [below + width for below, width in zip(floor, widths, strict=True)]
     axes.set_yticks(places, [f"partition {part.bounds.partition}" for part in shown])
     axes.set_ylim(*_rows(len(shown)))
-    _dress(axes, "What the offsets hold", grid="x", count=len(shown), of=len(topic.partitions))
-    _count_axis(axes, "x")
+    dress(axes, "What the offsets hold", grid="x", count=len(shown), of=len(topic.partitions))
+    count_axis(axes, "x")
     _legend(axes)
 
 
 def _sizes(axes: Axes, topic: TopicCounts) -> None:
-    _dress(axes, "Sizes of records", grid="y")
+    dress(axes, "Sizes of records", grid="y")
     if not topic.sizes:
         _empty(axes)
         return
@@ -138,7 +130,7 @@ def _sizes(axes: Axes, topic: TopicCounts) -> None:
     named = powers[:: len(powers) // 12 + 1]
     axes.set_xticks(named, [_least(power) for power in named])
     axes.set_xlabel("bytes, at least", color=PALE, fontsize=8, loc="right")
-    _count_axis(axes, "y")
+    count_axis(axes, "y")
 
 
 def _rows(count: int) -> tuple[float, float]:
@@ -152,36 +144,6 @@ def _least(power: int) -> str:
         return "0"
     unit, name = ((20, "M"), (10, "k"), (0, ""))[0 if power >= 20 else 1 if power >= 10 else 2]
     return f"{2 ** (power - unit)}{name}"
-
-
-def _duration(ms: int) -> str:
-    """In the largest unit that is whole."""
-    for unit, name in ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute"), (1000, "second")):
-        if ms % unit == 0:
-            count = ms // unit
-            return f"{count} {name}{'s' if count > 1 else ''}"
-    return f"{ms} ms"
-
-
-def _dress(axes: Axes, title: str, *, grid: str, count: int = 0, of: int = 0) -> None:
-    axes.set_title(title, loc="left", color=INK, fontsize=11, fontweight="bold", pad=8)
-    if count < of:
-        axes.set_title(f"the {count} with most of {of}", loc="right", color=PALE, fontsize=8)
-    axes.spines[["top", "right", "left" if grid == "y" else "bottom"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color("#b9c2cb")
-    axes.grid(axis=grid, color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.tick_params(length=0, colors=PALE, labelsize=8.5)
-
-
-def _count_axis(axes: Axes, which: str) -> None:
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(MaxNLocator(6))
-    largest = max(axes.get_xlim() if which == "x" else axes.get_ylim())
-    if largest >= 100_000:
-        axis.set_major_formatter(EngFormatter(sep=""))
-    elif largest >= 6:
-        axis.set_major_formatter(THOUSANDS)
 
 
 def _legend(axes: Axes) -> None:
@@ -205,9 +167,3 @@ def _empty(axes: Axes) -> None:
     axes.text(0.5, 0.5, "no records", transform=axes.transAxes, ha="center", va="center", color=PALE)
     axes.set_xticks([])
     axes.set_yticks([])
-
-
-def _png(figure: Figure) -> bytes:
-    target = io.BytesIO()
-    figure.savefig(target, format="png", facecolor="white")
-    return target.getvalue()

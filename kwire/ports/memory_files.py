@@ -209,6 +209,8 @@ class MemoryFileSystem:
 
     def sync_dir(self, path: str) -> None:
         self.check("sync", path)
+        if path not in self._dirs:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
 
     def sync_volume(self, path: str) -> None:
         self.check("sync", path)

@@ -135,10 +135,15 @@ async def _delete(log: Log, count: int, reason: str) -> int:
 
 
 async def _names_are_on_disk(log: Log) -> bool:
-    """Syncs the folder where it has to be; whether the segments are still the same after that."""
-    version = log.segments.version
+    """Syncs the folder where it has to be; whether the segments are still the same, and in it, after that."""
+    folder, version = log.dir, log.segments.version
     if log.names_version > log.names_synced:
-        await log.services.executor.run(log.services.files.sync_dir, log.dir)
+        try:
+            await log.services.executor.run(log.services.files.sync_dir, folder)
+        except FileNotFoundError:
+            if log.dir == folder or log.deleted:
+                raise
+            return False  # the log was moved to another log dir before the worker came to it
     return log.segments.version == version
 
 

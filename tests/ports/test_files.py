@@ -76,6 +76,16 @@ def test_names_in_a_folder(place):
         files.list(f"{root}/nothing")
 
 
+def test_syncing_a_folder(place):
+    files, root = place
+    files.make_dirs(f"{root}/t-0")
+    files.sync_dir(f"{root}/t-0")
+    files.rename(f"{root}/t-0", f"{root}/t-1")
+    files.sync_dir(f"{root}/t-1")
+    with pytest.raises(FileNotFoundError):
+        files.sync_dir(f"{root}/t-0")
+
+
 def test_an_open_file_outlives_its_name(place):
     files, root = place
     file = files.open(f"{root}/a", create=True)

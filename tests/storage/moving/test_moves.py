@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
+from typing import TypeVar
 
 import pytest
 import trio
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage import layout
+from kwire.storage.log import Log
+from kwire.storage.log_dir import LogDir
 from kwire.storage.moving import move, swap
 from tests.storage.house import OTHER_ID, House, broken
 from tests.storage.support import T0, append, config, end_transaction, idempotent, placed, read_all
 
 from .movers import ONE, THREE, TWO, a_log, files_of, folders, moved, moving
+
+T = TypeVar("T")
 
 
 @pytest.fixture(autouse=True)
@@ -146,6 +152,49 @@ async def test_retention_meanwhile(autojump_clock) -> None:
     assert read_all(log) == [(n, f"record {n}") for n in range(20, 40)]
     names = [name for name in house.files.list(log.dir) if name.endswith(layout.LOG)]
     assert names == [layout.segment_name(segment.base_offset, layout.LOG) for segment in log.segments]
+
+
+class LateForFolders:
+    """Worker threads that come to a sync of a log's folder when the log has moved out of it."""
+
+    def __init__(self, log: Log, target: LogDir, in_time: int) -> None:
+        """`in_time`: so many syncs of it come before that."""
+        self._log = log
+        self._target = target
+        self._folder = log.dir
+        self._in_time = in_time
+
+    async def run(self, function: Callable[..., T], *arguments: object) -> T:
+        if arguments == (self._folder,):
+            self._in_time -= 1
+            if self._in_time < 0:
+                await moved(self._log, self._target)
+        return function(*arguments)
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+async def test_the_swap_comes_while_retention_waits_for_the_folder(after: int, autojump_clock) -> None:
+    """The folder is gone then, which is no failure of either dir."""
+    house = House([ONE, TWO])
+    managed = await house.start()
+    log = await a_log(managed, segment_bytes=200)
+    beside = await a_log(managed, 1, managed.dirs[1])
+    for number in range(40):
+        await append(log, f"record {number}")
+    log.high_watermark = 40
+    log.advance_log_start(20)
+    count = len(log.segments)
+    async with moving(managed):
+        await managed.moves.move(log, managed.dirs[1])
+        managed.services.executor = LateForFolders(log, managed.dirs[1], after)
+        assert await log.delete_old_segments(house.clock.now) == after
+        assert len(log.segments) == count - after
+        await moved(log, managed.dirs[1])
+    assert [log_dir.online for log_dir in managed.dirs] == [True, True]
+    assert await append(beside, "goes on") == 0
+    assert await log.delete_old_segments(house.clock.now)
+    assert log.segments.first.base_offset == 20
+    assert read_all(log) == [(n, f"record {n}") for n in range(20, 40)]
 
 
 async def test_a_log_that_is_empty(autojump_clock) -> None:

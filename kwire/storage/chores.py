@@ -82,14 +82,17 @@ class Chores:
         places = trio.Semaphore(_PARALLEL)
         async with trio.open_nursery() as nursery:
             while True:
-                self._changed = trio.Event()
-                wait = self._queue[0].due - self._clock.monotonic() if self._queue else float("inf")
-                if wait > 0:
+                await places.acquire()
+                # Nothing is awaited between the look and the taking: `make_room` may take the same one.
+                while (wait := self._until_due()) > 0:
+                    self._changed = trio.Event()
                     with trio.move_on_after(wait):
                         await self._changed.wait()
-                    continue
-                await places.acquire()
                 nursery.start_soon(self._run_one, places, heappop(self._queue))
+
+    def _until_due(self) -> float:
+        """Seconds until the next chore is due."""
+        return self._queue[0].due - self._clock.monotonic() if self._queue else float("inf")
 
     async def finish_due(self) -> None:
         """Runs what is due now."""

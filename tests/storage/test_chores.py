@@ -1,5 +1,6 @@
 from functools import partial
 
+import pytest
 import trio
 import trio.testing
 
@@ -65,6 +66,34 @@ async def test_what_makes_room_is_done_earlier(autojump_clock):
     await trio.sleep(100)
     await chores.finish_due()
     assert done[2:] == [4, 3, 1, 0, "other"]
+
+
+@pytest.mark.parametrize("others", [0, 1])
+async def test_what_makes_room_is_taken_while_it_waits_for_a_place(others, autojump_clock):
+    """What is not due is not done in its stead, and nothing breaks where there is nothing else."""
+    chores = Chores(InlineExecutor(), TrioClock())
+    log_dir = LogDir(MemoryFileSystem(), "/d")
+    done: list[str] = []
+    gate = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(chores.run)
+        for _ in range(4):
+            chores.soon(log_dir, gate.wait)
+        chores.later(1_000, log_dir, partial(done.append, "room"), makes_room=True)
+        for _ in range(others):
+            chores.later(60_000, log_dir, partial(done.append, "not due"))
+        await trio.sleep(2)
+        await chores.make_room(log_dir)
+        assert done == ["room"]
+        gate.set()
+        await trio.sleep(2)
+        assert done == ["room"]
+        await trio.sleep(60)
+        assert done[1:] == others * ["not due"]
+        chores.later(0, log_dir, partial(done.append, "goes on"))
+        await trio.sleep(1)
+        assert done[-1] == "goes on"
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_chore_that_breaks_does_not_end_the_others(autojump_clock):

@@ -97,7 +97,7 @@ class Cleaning:
             except TooLittleRoom as lack:
                 # What comes behind it stays as well: a tombstone goes only when what it deletes has gone before.
                 cleaned.lack = lack
-                cleaned.end_offset = max(lack.offset, cleaned.end_offset)
+                cleaned.end_offset = max(lack.segment.base_offset, cleaned.end_offset)
             await self._worker.call(CleaningWork.forget)
             return cleaned
         except OSError as error:
@@ -188,7 +188,7 @@ class Cleaning:
             self._check()
             reservation = room.reserve(size)
         if reservation is None:
-            raise TooLittleRoom(sources[0].base_offset, size)
+            raise TooLittleRoom(self._segments[sources[0].base_offset], size)
         return reservation
 
     async def _rewrite_as_fits(self, together: Sequence[Source], now_ms: int, result: Cleaned) -> None:
@@ -232,7 +232,7 @@ class Cleaning:
                         await executor.run(cleaned_files.discard, files, log.dir, base_offset)
                 if isinstance(error, OSError) and error.errno in _FULL:
                     size = sum(source.size for source in sources)
-                    raise TooLittleRoom(base_offset, size, error) from error
+                    raise TooLittleRoom(self._segments[base_offset], size, error) from error
                 raise
         before = [self._segments[source.base_offset] for source in sources]
         swap_in(log, cleaned, before)

@@ -200,3 +200,28 @@ async def test_others_fill_the_volume_while_a_segment_is_written(
         assert leftovers(house) == []
         assert records(log) == before
         assert len(told(caplog)) == 1
+
+
+async def test_what_there_was_no_room_for_is_removed(caplog: pytest.LogCaptureFixture, autojump_clock) -> None:
+    """By retention, and there is still no more room: what comes after it is small enough."""
+    house = SmallHouse()
+    async with cleaning(house) as managed:
+        config = replace(CONFIG, cleanup_policy=frozenset({"compact", "delete"}), segment_bytes=400 * KIB)
+        log = await filled(managed, keys=3, count=18, config=config)
+        for number in range(4):
+            await put(log, (f"k{number % 2}", f"{number:05}" * 4 * KIB))
+        log.roll()
+        large, small, active = log.segments
+        house.leave(100 * KIB)
+        await settle()
+        assert len(told(caplog)) == 1
+        log.high_watermark = log.log_end_offset
+        log.advance_log_start(small.base_offset)
+        assert await log.delete_old_segments(house.clock.now) == 1
+        left = records(log)
+        house.leave(100 * KIB)
+        await settle()
+        assert log.log_dir.checkpoint(layout.CLEANER_OFFSETS) == {("t", 0): active.base_offset}
+        assert records(log) == latest(left)
+        assert large.size > 300 * KIB
+        assert len(told(caplog)) == 1

@@ -17,16 +17,17 @@ import trio
 from kwire.cluster.controller import Controller
 from kwire.cluster.internal_topics import remote_log_metadata
 from kwire.cluster.tiering.copier import Copier
-from kwire.cluster.tiering.metadata import RemoteLogMetadata
+from kwire.cluster.tiering.metadata import RemoteLogMetadata, partition_of
 from kwire.cluster.tiering.reads import RemoteReads, identity
 from kwire.cluster.tiering.remover import Remover
 from kwire.cluster.tiering.rounds import Rounds
 from kwire.cluster.tiering.settings import TieringSettings
+from kwire.config.topic_keys import TOPIC_KEYS
 from kwire.metadata.image import MetadataImage, TopicImage
 from kwire.metadata.names import REMOTE_LOG_METADATA
 from kwire.metadata.store import MetadataStore
 from kwire.ports.randomness import Randomness
-from kwire.protocol.errors import KafkaError
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.remote.object_store import ObjectStore
 from kwire.storage.log_dir import LogDir
 from kwire.storage.services import StorageServices
@@ -215,12 +216,13 @@ class Tiering:
         """Says that these topics are about to be deleted, so that what is in remote storage of them will be too.
 
         To be called before their deletion is committed: a mark of a topic that is still there means nothing. Raises
-        KafkaError where that cannot be written.
+        KafkaError where that cannot be written: KAFKA_STORAGE_ERROR where it would stand in a log dir that is offline
+        or gone, since without it the objects would stay for ever.
         """
         failures: list[KafkaError] = []
         for topic in topics:
             of_all = set(self._metadata.partitions_of(topic.id))
-            if any(partition.log is not None and partition.log.tiered for partition in self._here(topic)):
+            if self._copied(topic):
                 of_all.update(TopicIdPartition(topic.name, topic.id, index) for index in range(len(topic.partitions)))
             # A copy may begin at any moment: those without any are marked too. Together they need a few fsyncs.
             async with trio.open_nursery() as nursery:
@@ -229,11 +231,29 @@ class Tiering:
         if failures:
             raise failures[0]
 
+    def _copied(self, topic: TopicImage) -> bool:
+        """Whether segments of it are copied; of a partition whose log is lost only the topic's config can tell."""
+        key = "remote.storage.enable"
+        enabled = TOPIC_KEYS[key].parse(self._store.image.config("topic", topic.name).get(key, "false"))
+        return any(enabled if found.log is None else found.log.tiered for found in self._here(topic))
+
     async def _mark(self, of: TopicIdPartition, failures: list[KafkaError]) -> None:
         try:
+            self._check_not_lost(of)
             await self._metadata.delete_partition(of, DeleteState.DELETE_PARTITION_MARKED)
         except KafkaError as error:
             failures.append(error)
+
+    def _check_not_lost(self, of: TopicIdPartition) -> None:
+        """Raises KAFKA_STORAGE_ERROR where this broker has lost what is said of the partition's copies."""
+        count = self._metadata.topic_partitions
+        found = self._replicas.partitions.get((REMOTE_LOG_METADATA, partition_of(of, count))) if count else None
+        if found is not None and found.log is None:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"What is known of {of} in remote storage is in {found.name}, whose log dir is offline or gone: "
+                "bring it back, or switch off the topic's remote storage first, and its objects stay there for ever",
+            )
 
     def _here(self, topic: TopicImage) -> Iterator[Partition]:
         for index in range(len(topic.partitions)):

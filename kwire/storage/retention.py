@@ -136,14 +136,17 @@ async def _delete(log: Log, count: int, reason: str) -> int:
 
 async def _names_are_on_disk(log: Log) -> bool:
     """Syncs the folder where it has to be; whether the segments are still the same, and in it, after that."""
-    folder, version = log.dir, log.segments.version
+    folder, log_dir, version = log.dir, log.log_dir, log.segments.version
     if log.names_version > log.names_synced:
         try:
             await log.services.executor.run(log.services.files.sync_dir, folder)
-        except FileNotFoundError:
+        except OSError as error:
             if log.dir == folder or log.deleted:
                 raise
-            return False  # the log was moved to another log dir before the worker came to it
+            # The log was moved meanwhile: its old folder has another name, and the log dir where it is has not failed.
+            if not isinstance(error, FileNotFoundError):
+                log_dir.fail(f"deletion of segments of {log.name} failed", error)
+            return False
     return log.segments.version == version
 
 

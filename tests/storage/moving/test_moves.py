@@ -12,12 +12,11 @@ import trio
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage import layout
 from kwire.storage.log import Log
-from kwire.storage.log_dir import LogDir
 from kwire.storage.moving import move, swap
 from tests.storage.house import OTHER_ID, House, broken
 from tests.storage.support import T0, append, config, end_transaction, idempotent, placed, read_all
 
-from .movers import ONE, THREE, TWO, a_log, files_of, folders, moved, moving
+from .movers import MANY_STEPS, ONE, THREE, TWO, a_log, files_of, folders, moved, moving
 
 T = TypeVar("T")
 
@@ -154,21 +153,23 @@ async def test_retention_meanwhile(autojump_clock) -> None:
     assert names == [layout.segment_name(segment.base_offset, layout.LOG) for segment in log.segments]
 
 
-class LateForFolders:
-    """Worker threads that come to a sync of a log's folder when the log has moved out of it."""
+class LateWorkers:
+    """Worker threads that come to a sync of a log's folder when the log is not in it any more."""
 
-    def __init__(self, log: Log, target: LogDir, in_time: int) -> None:
-        """`in_time`: so many syncs of it come before that."""
+    def __init__(self, log: Log, in_time: int = 0) -> None:
+        """The first `in_time` syncs of it come before that."""
         self._log = log
-        self._target = target
-        self._folder = log.dir
         self._in_time = in_time
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
-        if arguments == (self._folder,):
+        folder = self._log.dir
+        if arguments == (folder,):
             self._in_time -= 1
             if self._in_time < 0:
-                await moved(self._log, self._target)
+                for _ in range(MANY_STEPS):
+                    if self._log.dir != folder:
+                        break
+                    await trio.lowlevel.checkpoint()
         return function(*arguments)
 
 
@@ -186,14 +187,55 @@ async def test_the_swap_comes_while_retention_waits_for_the_folder(after: int, a
     count = len(log.segments)
     async with moving(managed):
         await managed.moves.move(log, managed.dirs[1])
-        managed.services.executor = LateForFolders(log, managed.dirs[1], after)
+        workers, managed.services.executor = managed.services.executor, LateWorkers(log, after)
         assert await log.delete_old_segments(house.clock.now) == after
+        managed.services.executor = workers
         assert len(log.segments) == count - after
         await moved(log, managed.dirs[1])
     assert [log_dir.online for log_dir in managed.dirs] == [True, True]
     assert await append(beside, "goes on") == 0
     assert await log.delete_old_segments(house.clock.now)
     assert log.segments.first.base_offset == 20
+    assert read_all(log) == [(n, f"record {n}") for n in range(20, 40)]
+
+
+async def test_the_new_folder_gets_its_name_while_retention_waits_for_it(autojump_clock) -> None:
+    house = House([ONE, TWO])
+    managed = await house.start()
+    log = await a_log(managed, segment_bytes=200)
+    for number in range(40):
+        await append(log, f"record {number}")
+    log.high_watermark = 40
+    log.advance_log_start(20)
+    async with moving(managed):
+        await managed.moves.move(log, managed.dirs[1])
+        await moved(log, managed.dirs[1])
+        assert log.dir.endswith(layout.FUTURE_DIR)
+        workers, managed.services.executor = managed.services.executor, LateWorkers(log)
+        assert await log.delete_old_segments(house.clock.now) == 0
+        assert log.dir == f"{TWO}/t-0"
+        managed.services.executor = workers
+    assert [log_dir.online for log_dir in managed.dirs] == [True, True]
+    assert await log.delete_old_segments(house.clock.now)
+    assert read_all(log) == [(n, f"record {n}") for n in range(20, 40)]
+
+
+async def test_retention_fails_in_the_dir_that_the_log_has_left(autojump_clock) -> None:
+    house = House([ONE, TWO])
+    managed = await house.start()
+    log = await a_log(managed, segment_bytes=200)
+    for number in range(40):
+        await append(log, f"record {number}")
+    log.high_watermark = 40
+    log.advance_log_start(20)
+    async with moving(managed):
+        await managed.moves.move(log, managed.dirs[1])
+        workers, managed.services.executor = managed.services.executor, LateWorkers(log)
+        house.files.fault = broken(f"{ONE}/t-0", "sync")
+        await log.delete_old_segments(house.clock.now)
+        managed.services.executor = workers
+        assert [log_dir.online for log_dir in managed.dirs] == [False, True]
+        assert await log.delete_old_segments(house.clock.now)
     assert read_all(log) == [(n, f"record {n}") for n in range(20, 40)]
 
 

@@ -9,6 +9,7 @@ Spark at the same time, which Spark's own resolver is not.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,12 @@ class Spark:
     def version(self) -> str:
         return maven.version(self.pom)
 
+    @property
+    def home(self) -> Path:
+        """Where its programs and jars are."""
+        (found,) = self.python.parents[1].glob("lib/python3*/site-packages/pyspark")
+        return found
+
     def connector_jars(self) -> list[Path]:
         """The connector and what it needs beyond PySpark's own jars."""
         return sorted(maven.jars(self.pom).glob("*.jar"))
@@ -45,11 +52,10 @@ class Spark:
         """What it needs to run Python code with its own Python."""
         return {"PYSPARK_PYTHON": str(self.python), "PYSPARK_DRIVER_PYTHON": str(self.python)}
 
-    def submit_command(self, script: Path, *arguments: str, scratch: Path) -> list[str]:
-        """The command line that hands a program to its `spark-submit`; `scratch` as above."""
-        (program,) = self.python.parents[1].glob("lib/python3*/site-packages/pyspark/bin/spark-submit")
-        options = [word for key, value in self.settings(scratch).items() for word in ("--conf", f"{key}={value}")]
-        return [str(program), *options, str(script), *arguments]
+    def submit_command(self, script: Path, *arguments: str, settings: Mapping[str, str]) -> list[str]:
+        """The command line that hands a program to its `spark-submit`."""
+        options = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+        return [str(self.home / "bin/spark-submit"), *options, str(script), *arguments]
 
 
 SPARK_4_0 = Spark(Path(sys.prefix) / "bin/python", Path(__file__).with_name("spark-kafka.xml"))

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,22 +33,28 @@ class JobProcess:
     """One run of a job by `spark-submit`, or by `python -m`, in a process group of its own: the JVM and its Python are
     the driver. Leaving it as a context manager kills what still runs.
 
-    `name` is that of the module; `spark` is None for what needs none. Standard output and standard error go to `log`
-    in `folder`, the working folder.
+    `name` is that of the module; `spark` is None for what needs none; `settings` of Spark win over those of all tests.
+    Standard output and standard error go to `log` in `folder`, the working folder.
     """
 
     def __init__(
-        self, name: str, *arguments: object, folder: Path, spark: Spark | None = SPARK_4_0, submit: bool = False
+        self,
+        name: str,
+        *arguments: object,
+        folder: Path,
+        spark: Spark | None = SPARK_4_0,
+        submit: bool = False,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         words = [str(each) for each in arguments]
+        settings = {**(spark.settings(folder) if spark else {}), **(settings or {})}
         if spark is None:
             command = [sys.executable, "-m", f"spark_jobs.{name}", *words]
         elif submit:
-            command = spark.submit_command(ROOT / f"spark_jobs/{name}.py", *words, scratch=folder)
+            command = spark.submit_command(ROOT / f"spark_jobs/{name}.py", *words, settings=settings)
         else:
-            settings = [f"{key}={value}" for key, value in spark.settings(folder).items()]
             command = [str(spark.python), "-m", f"spark_jobs.{name}", *words]
-            command += [word for setting in settings for word in ("--spark", setting)]
+            command += [word for key, value in settings.items() for word in ("--spark", f"{key}={value}")]
         self.log = folder / f"{name}.log"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

@@ -133,7 +133,6 @@ def list_offsets(
     return ListOffsetsRequest(
         replica_id=replica_id,
         isolation_level=isolation_level,
-        timeout_ms=30_000,  # A client's: what is left at 0 races with the look into remote storage.
         topics=[
             ListOffsetsTopic(
                 name=topic,

@@ -53,8 +53,13 @@ class Side:
         """HOST:PORT"""
         return f"{self._address.host}:{self._address.port}"
 
+    @property
+    def is_kafka(self) -> bool:
+        """Whether it is Apache Kafka."""
+        return self._eventual
+
     def __repr__(self) -> str:
-        return "Apache Kafka" if self._eventual else "kwire"
+        return "Apache Kafka" if self.is_kafka else "kwire"
 
     # Asking
 

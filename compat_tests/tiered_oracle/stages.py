@@ -9,6 +9,8 @@ from compat_tests.cases import BASE_TIME
 from compat_tests.oracle.asking import TOPIC, batch, fetch, fill, list_offsets
 from compat_tests.oracle.sides import PATIENCE, POLL, Side
 from compat_tests.oracle.topic_changes import SET, change
+from kwire.protocol.errors import ErrorCode
+from kwire.protocol.messages.list_offsets import ListOffsetsResponse
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 SPECIAL = (LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD)
@@ -80,7 +82,13 @@ def ask_offsets(side: Side, topic: str, times: Sequence[int], note: str) -> None
     for timestamp in (*SPECIAL, *times):
         for isolation in (0, READ_COMMITTED):
             request = list_offsets(topic, timestamp, isolation_level=isolation)
-            side.ask(request, note=f"{note}: {timestamp}, isolation {isolation}")
+            side.ask(request, note=f"{note}: {timestamp}, isolation {isolation}", until=_looked_up)
+
+
+def _looked_up(answer: ListOffsetsResponse) -> bool:
+    """Apache Kafka answers REQUEST_TIMED_OUT, long before any time is out, where a look into remote storage ends while
+    it is looked whether it has."""
+    return answer.topics[0].partitions[0].error_code != ErrorCode.REQUEST_TIMED_OUT
 
 
 def ask_fetches(side: Side, topic: str, offsets: Sequence[int], note: str) -> None:

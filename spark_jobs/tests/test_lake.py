@@ -62,17 +62,15 @@ def written(
     some_flights: list[Flight],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """The lake with these flights, whose writer was killed three times."""
+    """The lake with these flights, whose writer was killed twice."""
     create_topic(kwire_broker.bootstrap, TOPIC, PARTITIONS, FOREVER)
     publish(kwire_broker.bootstrap, TOPIC, some_flights)
     folder = tmp_path_factory.mktemp("lake")
     lake = folder / "lake"
     arguments = ["write", TOPIC, lake, "-b", kwire_broker, "--max-offsets-per-trigger", BATCH]
     arguments += ["--partition", BY_MONTH, "--column", CARRIER]
-    # Spark writes files.
-    kill_when(lambda: any(lake.glob("_staging/**/*.parquet")), arguments, folder, submit=True)
     # Files are where they belong, but the log does not name them.
-    kill_when(lambda: len(files_in(lake)) > named(lake) > 0, arguments, folder)
+    kill_when(lambda: len(files_in(lake)) > named(lake) > 0, arguments, folder, submit=True)
     # The log names them, but the stream does not know that the batch is done.
     kill_when(lambda: batches(lake) > done(lake), arguments, folder)
     assert batches(lake) < BATCHES

@@ -29,7 +29,7 @@ from spark_jobs.lake_table import is_lake, rows, sole
 from spark_jobs.tests.flights import Flight, by_partition, flights, publish, published, table
 from spark_jobs.tests.jobs import JobProcess, run
 
-# The first test waits for a Spark that is killed, three times over: on a busy machine that takes minutes.
+# The first test waits for a Spark that is killed, twice: on a busy machine that takes minutes.
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
 
 FOREVER = {"retention.ms": -1}

@@ -37,7 +37,13 @@ class LogDirs:
         """
         broker, logs = self._broker, self._broker.logs
         present = [log_dir.id for log_dir in logs.online_dirs]
-        missing = missing_dirs(broker.store.image, broker.id, present, lambda *key: logs.get(*key) is not None)
+        topics = broker.store.image.topics
+
+        def has_log(topic: str, index: int) -> bool:
+            log = logs.get(topic, index)
+            return log is not None and log.topic_id in (None, topics[topic].id)  # else it is of an earlier topic
+
+        missing = missing_dirs(broker.store.image, broker.id, present, has_log)
         logs.dir_is_missing = bool(missing)
         if missing:
             logs.doubtful = set(present).difference(broker.store.image.brokers[broker.id].log_dirs)

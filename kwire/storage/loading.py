@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from kwire.config.topic import LogConfig
-from kwire.ports.files import FileSystem
 from kwire.storage import layout, recovery
-from kwire.storage.leftovers import forget_gone, set_aside_doubles
+from kwire.storage.leftovers import forget_gone, set_aside_doubles, size_of
 from kwire.storage.log import Log
 from kwire.storage.log_dir import LogDir, LogDirError
 from kwire.storage.recovery import LoadedLog, LogTask
@@ -98,7 +97,7 @@ class Loading:
         for number, key in enumerate(found.partitions):
             if key in manager.logs:
                 other = manager.logs[key]
-                size = await services.executor.run(_size, services.files, tasks[number].dir)
+                size = await services.executor.run(size_of, services.files, tasks[number].dir)
                 raise LogDirError(
                     f"partition {key[0]}-{key[1]} is in two log dirs, {other.log_dir.path} ({other.size} bytes) and "
                     f"{log_dir.path} ({size} bytes): take the folder {layout.partition_dir_name(*key)} out of one"
@@ -127,11 +126,6 @@ class Loading:
                     logger.warning("leaving %s alone: it is no folder", task.dir)
                     continue
                 self._manager.logs[task.key] = Log(self._services, log_dir, task.key, task.config, state)
-
-
-def _size(files: FileSystem, folder: str) -> int:
-    """Bytes of the segments of a log that is not loaded."""
-    return sum(files.file_size(f"{folder}/{name}") for name in files.list(folder) if name.endswith(layout.LOG))
 
 
 def _load_each(services: StorageServices, tasks: list[LogTask]) -> list[LoadedLog | None]:

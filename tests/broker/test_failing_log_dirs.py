@@ -417,6 +417,33 @@ async def test_a_topic_deleted_and_created_again_while_its_dir_is_offline(autoju
         assert any(name.endswith(layout.STRAY_DIR) for name in files.list("/two"))
 
 
+async def test_what_an_earlier_topic_of_that_name_left_does_not_stand_for_a_log_that_is_not_here(
+    autojump_clock,
+) -> None:
+    """A dir is missing while the topic is made anew, and is back when the one with the new log is missing."""
+    three = {"log.dirs": "/zero,/one,/two"}
+    async with running(three) as scene:
+        files = scene.files
+        await scene.create("zero")
+        await two_topics(scene)
+    files.rename("/two", "/elsewhere")
+    async with running({"log.dirs": "/zero,/one"}, files=files, seed=2) as scene:
+        await scene.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="two")], timeout_ms=1000))
+        for topic in ("more", "two"):
+            await scene.create(topic)
+        await scene.produce("two", b"of the new one")
+        there = scene.log("two").log_dir.path
+    assert there == "/one"
+    files.rename("/elsewhere", "/two")
+    files.rename("/one", "/elsewhere")
+    async with running({"log.dirs": "/zero,/two"}, files=files, seed=3) as scene:
+        assert (await partition(scene, "two")).error_code == ErrorCode.LEADER_NOT_AVAILABLE
+        assert (await scene.produce("two", b"lost")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    files.rename("/elsewhere", "/one")
+    async with running(three, files=files, seed=4) as scene:
+        assert read_all(scene.log("two")) == [(0, "of the new one")]
+
+
 async def test_a_coordinator_whose_log_is_lost(autojump_clock) -> None:
     async with running({**DIRS, "offsets.topic.num.partitions": "1"}) as scene:
         await scene.create("one")

@@ -95,6 +95,23 @@ async def test_a_partition_in_two_dirs_is_refused():
         await house.start()
 
 
+async def test_what_a_kill_amid_a_creation_left_is_no_second_log():
+    """A folder that does not say of which topic it is, and has no record."""
+    house = House(["/a", "/b"])
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config(), directory=managed.dirs[1].id)
+    await append(log, "kept")
+    await house.stop(managed)
+    house.files.make_dirs("/a/t-0")
+    house.files.write("/a/t-0/partition.metadata", b"")
+    house.files.write("/a/t-0/00000000000000000000.log", b"")
+    managed = manager(house.files, house.clock, house.dirs)
+    await managed.lock()
+    await managed.load(CLUSTER, 1, lambda topic: config(), lambda topic: TOPIC_ID)
+    assert read_all(managed.get("t", 0)) == [(0, "kept")]
+    assert not house.files.exists("/a/t-0")
+
+
 async def test_partitions_are_placed_on_the_dir_with_the_fewest():
     house = House(["/a", "/b"])
     managed = await house.start()

@@ -160,12 +160,15 @@ class LateWorkers:
         """The first `in_time` syncs of it come before that."""
         self._log = log
         self._in_time = in_time
+        self.came = trio.Event()
+        """Set when one of them waits for that."""
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
         folder = self._log.dir
         if arguments == (folder,):
             self._in_time -= 1
             if self._in_time < 0:
+                self.came.set()
                 for _ in range(MANY_STEPS):
                     if self._log.dir != folder:
                         break
@@ -207,11 +210,22 @@ async def test_the_new_folder_gets_its_name_while_retention_waits_for_it(autojum
         await append(log, f"record {number}")
     log.high_watermark = 40
     log.advance_log_start(20)
+    late = LateWorkers(log)
+
+    class UntilThen:
+        """The sync of the dir that the log left takes until retention waits for the new folder."""
+
+        async def run(self, function: Callable[..., T], *arguments: object) -> T:
+            if arguments == (ONE,):
+                await late.came.wait()
+            return function(*arguments)
+
     async with moving(managed):
+        workers, managed.services.executor = managed.services.executor, UntilThen()
         await managed.moves.move(log, managed.dirs[1])
         await moved(log, managed.dirs[1])
         assert log.dir.endswith(layout.FUTURE_DIR)
-        workers, managed.services.executor = managed.services.executor, LateWorkers(log)
+        managed.services.executor = late
         assert await log.delete_old_segments(house.clock.now) == 0
         assert log.dir == f"{TWO}/t-0"
         managed.services.executor = workers

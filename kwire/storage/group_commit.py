@@ -43,7 +43,7 @@ class _Round:
 class GroupCommit:
     """The flushes of one log. For the event loop's thread."""
 
-    __slots__ = ("_failure", "_log", "_next", "_released", "_under_way")
+    __slots__ = ("_failure", "_holder", "_log", "_next", "_released", "_under_way")
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -52,6 +52,7 @@ class GroupCommit:
         self._failure: OSError | None = None
         self._released: trio.Event | None = None
         """While flushes are held: set when they may go on."""
+        self._holder = trio.Lock()
 
     @property
     def first_waiting(self) -> int | None:
@@ -85,15 +86,16 @@ class GroupCommit:
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
-        """While this is entered no flush is under way: who asks for one waits. For one at a time."""
-        released = self._released = trio.Event()
-        try:
-            if self._under_way is not None:
-                await self._under_way.ended.wait()
-            yield
-        finally:
-            self._released = None
-            released.set()
+        """While this is entered no flush is under way: who asks for one waits. One holds them at a time."""
+        async with self._holder:
+            released = self._released = trio.Event()
+            try:
+                if self._under_way is not None:
+                    await self._under_way.ended.wait()
+                yield
+            finally:
+                self._released = None
+                released.set()
 
     async def _lead(self, turn: _Round) -> None:
         while True:

@@ -179,6 +179,31 @@ async def test_while_flushes_are_held_none_is_under_way(place, disk, nursery):
     assert log.recovery_point == 3
 
 
+async def test_one_holds_flushes_at_a_time(place, nursery):
+    """The end of the first hold is not that of the second: a log may be moved on before its last move is over."""
+    log = await opened(place)
+    entered = []
+
+    async def hold(number: int, leave: trio.Event) -> None:
+        async with log.flushes_held():
+            entered.append(number)
+            await leave.wait()
+
+    leaving = [trio.Event(), trio.Event()]
+    for number, leave in enumerate(leaving):
+        nursery.start_soon(hold, number, leave)
+        await wait_all_tasks_blocked()
+    assert entered == [0]
+    nursery.start_soon(append, log, "second")
+    leaving[0].set()
+    await wait_all_tasks_blocked()
+    assert (entered, place.executor.waiting) == ([0, 1], [])
+    leaving[1].set()
+    await wait_all_tasks_blocked()
+    await place.executor.let_go()
+    assert log.recovery_point == 2
+
+
 async def test_a_flush_that_an_error_in_the_program_ends_is_nobodys(place, disk, nursery, monkeypatch):
     log = await opened(place)
     heard = []

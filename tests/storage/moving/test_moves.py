@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
-from typing import TypeVar
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage import layout
-from kwire.storage.log import Log
-from kwire.storage.moving import move, swap
 from tests.storage.house import OTHER_ID, House, broken
 from tests.storage.support import T0, append, config, end_transaction, idempotent, placed, read_all
 
-from .movers import MANY_STEPS, ONE, THREE, TWO, a_log, files_of, folders, moved, moving
-
-T = TypeVar("T")
-
-
-@pytest.fixture(autouse=True)
-def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that a small log takes many of them."""
-    monkeypatch.setattr(move, "PIECE_BYTES", 200)
-    monkeypatch.setattr(swap, "TAIL_BYTES", 150)
+from .movers import ONE, THREE, TWO, a_log, files_of, folders, moved, moving
 
 
 async def test_a_log_goes_on_in_the_other_dir_as_it_was(autojump_clock) -> None:
@@ -112,6 +100,40 @@ async def test_it_is_written_and_read_meanwhile(autojump_clock) -> None:
     assert len(expected) > 20
 
 
+async def test_it_is_moved_on_before_the_last_move_is_over(autojump_clock) -> None:
+    """The next one waits until the folder has the partition's name."""
+    house = House([ONE, TWO, THREE])
+    managed = await house.start()
+    _, two, three = managed.dirs
+    log = await a_log(managed)
+    for number in range(40):
+        await append(log, f"record {number}")
+    synced = trio.Event()
+
+    class SlowWorkers:
+        """The sync of the dir that the log leaves takes long."""
+
+        async def run(self, function, *arguments):
+            if arguments == (ONE,):
+                await synced.wait()
+            return function(*arguments)
+
+    managed.services.executor = SlowWorkers()
+    async with moving(managed):
+        await managed.moves.move(log, two)
+        await moved(log, two)
+        assert log.dir.endswith(layout.FUTURE_DIR)
+        await managed.moves.move(log, three)
+        while managed.moves.futures["t", 0].end_offset < 30:
+            await trio.lowlevel.checkpoint()
+        await wait_all_tasks_blocked()
+        assert log.log_dir is two
+        synced.set()
+        await moved(log, three)
+    assert all(log_dir.online for log_dir in managed.dirs)
+    assert read_all(log) == [(n, f"record {n}") for n in range(40)]
+
+
 async def test_a_truncation_meanwhile(autojump_clock) -> None:
     house = House([ONE, TWO])
     managed = await house.start()
@@ -131,126 +153,6 @@ async def test_a_truncation_meanwhile(autojump_clock) -> None:
     assert read_all(log) == expected
     house.kill()
     assert read_all((await house.start()).logs["t", 0]) == expected
-
-
-async def test_retention_meanwhile(autojump_clock) -> None:
-    house = House([ONE, TWO])
-    managed = await house.start()
-    log = await a_log(managed, segment_bytes=200)
-    for number in range(40):
-        await append(log, f"record {number}")
-    log.high_watermark = 40
-    async with moving(managed):
-        await managed.moves.move(log, managed.dirs[1])
-        future = managed.moves.futures["t", 0]
-        while future.end_offset < 30:
-            await trio.lowlevel.checkpoint()
-        log.advance_log_start(20)
-        assert await log.delete_old_segments(house.clock.now)
-        await moved(log, managed.dirs[1])
-    assert read_all(log) == [(n, f"record {n}") for n in range(20, 40)]
-    names = [name for name in house.files.list(log.dir) if name.endswith(layout.LOG)]
-    assert names == [layout.segment_name(segment.base_offset, layout.LOG) for segment in log.segments]
-
-
-class LateWorkers:
-    """Worker threads that come to a sync of a log's folder when the log is not in it any more."""
-
-    def __init__(self, log: Log, in_time: int = 0) -> None:
-        """The first `in_time` syncs of it come before that."""
-        self._log = log
-        self._in_time = in_time
-        self.came = trio.Event()
-        """Set when one of them waits for that."""
-
-    async def run(self, function: Callable[..., T], *arguments: object) -> T:
-        folder = self._log.dir
-        if arguments == (folder,):
-            self._in_time -= 1
-            if self._in_time < 0:
-                self.came.set()
-                for _ in range(MANY_STEPS):
-                    if self._log.dir != folder:
-                        break
-                    await trio.lowlevel.checkpoint()
-        return function(*arguments)
-
-
-@pytest.mark.parametrize("after", [0, 1, 2])
-async def test_the_swap_comes_while_retention_waits_for_the_folder(after: int, autojump_clock) -> None:
-    """The folder is gone then, which is no failure of either dir."""
-    house = House([ONE, TWO])
-    managed = await house.start()
-    log = await a_log(managed, segment_bytes=200)
-    beside = await a_log(managed, 1, managed.dirs[1])
-    for number in range(40):
-        await append(log, f"record {number}")
-    log.high_watermark = 40
-    log.advance_log_start(20)
-    count = len(log.segments)
-    async with moving(managed):
-        await managed.moves.move(log, managed.dirs[1])
-        workers, managed.services.executor = managed.services.executor, LateWorkers(log, after)
-        assert await log.delete_old_segments(house.clock.now) == after
-        managed.services.executor = workers
-        assert len(log.segments) == count - after
-        await moved(log, managed.dirs[1])
-    assert [log_dir.online for log_dir in managed.dirs] == [True, True]
-    assert await append(beside, "goes on") == 0
-    assert await log.delete_old_segments(house.clock.now)
-    assert log.segments.first.base_offset == 20
-    assert read_all(log) == [(n, f"record {n}") for n in range(20, 40)]
-
-
-async def test_the_new_folder_gets_its_name_while_retention_waits_for_it(autojump_clock) -> None:
-    house = House([ONE, TWO])
-    managed = await house.start()
-    log = await a_log(managed, segment_bytes=200)
-    for number in range(40):
-        await append(log, f"record {number}")
-    log.high_watermark = 40
-    log.advance_log_start(20)
-    late = LateWorkers(log)
-
-    class UntilThen:
-        """The sync of the dir that the log left takes until retention waits for the new folder."""
-
-        async def run(self, function: Callable[..., T], *arguments: object) -> T:
-            if arguments == (ONE,):
-                await late.came.wait()
-            return function(*arguments)
-
-    async with moving(managed):
-        workers, managed.services.executor = managed.services.executor, UntilThen()
-        await managed.moves.move(log, managed.dirs[1])
-        await moved(log, managed.dirs[1])
-        assert log.dir.endswith(layout.FUTURE_DIR)
-        managed.services.executor = late
-        assert await log.delete_old_segments(house.clock.now) == 0
-        assert log.dir == f"{TWO}/t-0"
-        managed.services.executor = workers
-    assert [log_dir.online for log_dir in managed.dirs] == [True, True]
-    assert await log.delete_old_segments(house.clock.now)
-    assert read_all(log) == [(n, f"record {n}") for n in range(20, 40)]
-
-
-async def test_retention_fails_in_the_dir_that_the_log_has_left(autojump_clock) -> None:
-    house = House([ONE, TWO])
-    managed = await house.start()
-    log = await a_log(managed, segment_bytes=200)
-    for number in range(40):
-        await append(log, f"record {number}")
-    log.high_watermark = 40
-    log.advance_log_start(20)
-    async with moving(managed):
-        await managed.moves.move(log, managed.dirs[1])
-        workers, managed.services.executor = managed.services.executor, LateWorkers(log)
-        house.files.fault = broken(f"{ONE}/t-0", "sync")
-        await log.delete_old_segments(house.clock.now)
-        managed.services.executor = workers
-        assert [log_dir.online for log_dir in managed.dirs] == [False, True]
-        assert await log.delete_old_segments(house.clock.now)
-    assert read_all(log) == [(n, f"record {n}") for n in range(20, 40)]
 
 
 async def test_a_log_that_is_empty(autojump_clock) -> None:

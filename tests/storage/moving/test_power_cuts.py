@@ -17,20 +17,11 @@ from kwire.ports.simulated_disk import Killed, Order, SimulatedDisk
 from kwire.ports.simulated_disk.faults import kill_at
 from kwire.storage.log import Log
 from kwire.storage.manager import LogManager
-from kwire.storage.moving import move, swap
 from tests.storage.support import CLUSTER, TOPIC_ID, ManualClock, append, config, read_all
 
 from .movers import ONE, TWO
 
 SETTINGS = config(segment_bytes=500, flush_messages=1, file_delete_delay_ms=0)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _small_pieces() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(move, "PIECE_BYTES", 200)
-        patch.setattr(swap, "TAIL_BYTES", 150)
-        yield
 
 
 class World:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +12,6 @@ from kwire.protocol.errors import KafkaError
 from kwire.storage import layout
 from kwire.storage.log import Log
 from kwire.storage.manager import LogManager
-from kwire.storage.moving import move, swap
 from tests.storage.house import House
 from tests.storage.support import idempotent, read_all
 
@@ -122,14 +120,6 @@ class Work:
         assert read_all(log) == found
         for root in self.house.dirs:
             assert folders(self.house, root, layout.FUTURE_DIR) == []
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _small_pieces() -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(move, "PIECE_BYTES", 200)
-        patch.setattr(swap, "TAIL_BYTES", 150)
-        yield
 
 
 @settings(max_examples=150, deadline=None)

@@ -86,6 +86,13 @@ def folders(dirs: Dirs) -> list[str]:
     )
 
 
+def wait_for_one_log(dirs: Dirs) -> None:
+    """Until the move under way is over: the new folder gets the log's name a moment after the log is read from it."""
+    deadline = time.monotonic() + TIMEOUT
+    while dirs.where()[1] or folders(dirs) != [f"{TOPIC}-0"]:
+        assert time.monotonic() < deadline, folders(dirs)
+
+
 @pytest.mark.parametrize("kind", [ConfluentStream, KafkaPythonStream], ids=["confluent-kafka", "kafka-python"])
 def test_writing_and_reading_meanwhile(dirs: Dirs, kind: Callable[..., Stream]) -> None:
     sent: list[bytes] = []
@@ -105,10 +112,7 @@ def test_writing_and_reading_meanwhile(dirs: Dirs, kind: Callable[..., Stream]) 
     assert producer.failures == []
     assert producer.acknowledged == {place: place for place in range(len(sent))}
     assert reader.finish(len(sent)) == sent
-    deadline = time.monotonic() + TIMEOUT
-    while dirs.where()[1]:
-        assert time.monotonic() < deadline
-    assert folders(dirs) == [f"{TOPIC}-0"]
+    wait_for_one_log(dirs)
     driver = ConfluentDriver(dirs.broker.bootstrap)
     assert driver.bounds(TOPIC) == Bounds(0, len(sent))
     assert [record.value for record in driver.consume(TOPIC, len(sent))] == sent
@@ -192,10 +196,7 @@ def test_a_kill_amid_moves(dirs: Dirs, seed: int) -> None:
     producer.finish()
     assert producer.failures == []
     assert producer.acknowledged == {place: place for place in range(len(sent))}
-    deadline = time.monotonic() + TIMEOUT
-    while dirs.where()[1]:
-        assert time.monotonic() < deadline
-    assert folders(dirs) == [f"{TOPIC}-0"]
+    wait_for_one_log(dirs)
     driver = ConfluentDriver(dirs.broker.bootstrap)
     assert [record.value for record in driver.consume(TOPIC, len(sent))] == sent
     assert "Traceback" not in dirs.broker.log.read_text()

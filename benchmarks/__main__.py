@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from benchmarks import compaction, coordinators, flushed, growth
 from benchmarks.loads import Produce
 from benchmarks.process import machine_cpu_seconds
 from benchmarks.report import Pairs, markdown, write
+from benchmarks.spark import SparkSteps
 from benchmarks.steps import Figures, Steady, Step, fresh, start_and_idle
 from jvm.apache_kafka import ApacheKafka, class_path
 from kwire.testing.process import BrokerProcess
@@ -34,15 +36,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="where results are written")
     options = parser.parse_args(arguments)
     class_path()  # resolves the jars before anything is measured
-    steady = Steady(options.warm_up)
     results: list[Pairs] = []
-    try:
-        for step in steps(steady, options.scale, full=options.full):
+    with closing(Steady(options.warm_up)) as steady, closing(SparkSteps(options.scale)) as spark:
+        for step in [*steps(steady, options.scale, full=options.full), *spark.steps()]:
             if options.only in step.name:
                 results.append(run(step, options.pairs))
                 write(results, options.output)  # what was measured is kept if a later step fails
-    finally:
-        steady.close()
     print(markdown(results))
     return 0
 

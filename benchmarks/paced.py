@@ -1,4 +1,4 @@
-"""`python -m benchmarks.paced BOOTSTRAP TOPIC RATE`: produces RATE records a second (librdkafka, acks 1), one by one.
+"""`python -m benchmarks.paced BOOTSTRAP TOPIC RATE LINGER_MS`: produces RATE records a second (librdkafka, acks 1).
 
 Prints a line when it begins, and when its input ends "P50 P99 LONGEST", in ms: how long the acknowledgements took.
 """
@@ -12,8 +12,8 @@ import time
 from confluent_kafka import Message, Producer
 
 
-def main(bootstrap: str, topic: str, rate: float) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "acks": 1, "linger.ms": 0})
+def main(bootstrap: str, topic: str, rate: float, linger_ms: float) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": 1, "linger.ms": linger_ms})
     waits: list[float] = []
     over = threading.Event()
 
@@ -47,4 +47,4 @@ def main(bootstrap: str, topic: str, rate: float) -> None:
     print(waits[len(waits) // 2], waits[int(len(waits) * 0.99)], waits[-1])
 
 
-main(sys.argv[1], sys.argv[2], float(sys.argv[3]))
+main(sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4]))

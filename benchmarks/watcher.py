@@ -17,8 +17,8 @@ class Waits:
     longest = float("nan")
 
 
-class Produced(Waits):
-    """Likewise: how long acknowledgements took."""
+class Spread(Waits):
+    """Likewise."""
 
     p50 = float("nan")
 
@@ -33,12 +33,21 @@ def watching(bootstrap: str) -> Iterator[Waits]:
 
 
 @contextmanager
-def producing(bootstrap: str, topic: str, rate: float) -> Iterator[Produced]:
-    """Measures what happens within, as `benchmarks.paced` sees it."""
-    produced = Produced()
-    with _beside("benchmarks.paced", bootstrap, topic, str(rate)) as printed:
+def producing(bootstrap: str, topic: str, rate: float, linger_ms: float = 0) -> Iterator[Spread]:
+    """Measures how long acknowledgements take within, as `benchmarks.paced` sees it."""
+    produced = Spread()
+    with _beside("benchmarks.paced", bootstrap, topic, str(rate), str(linger_ms)) as printed:
         yield produced
     produced.p50, produced.p99, produced.longest = printed
+
+
+@contextmanager
+def arriving(bootstrap: str, topic: str) -> Iterator[Spread]:
+    """Measures how old the records are that arrive within, as `benchmarks.arrivals` sees it."""
+    ages = Spread()
+    with _beside("benchmarks.arrivals", bootstrap, topic) as printed:
+        yield ages
+    ages.p50, ages.p99, ages.longest = printed
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from spark_jobs.faults import explained, quiet
 from spark_jobs.session import open_session
-from spark_jobs.topics import Cluster
+from spark_jobs.topics import Cluster, Reading
 
 Function = Callable[..., Any]
 
@@ -135,23 +135,32 @@ checkpoint = click.option(
 follow = click.option("--follow", is_flag=True, help="Go on when all that was there has been read.")
 """For streams."""
 
-batch_size = click.option(
-    "--max-offsets-per-trigger",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Most records in a batch; all that there are unless given.",
+_READING = (
+    click.option(
+        "--committed-only", is_flag=True, help="Without records of transactions that were aborted or are open."
+    ),
+    click.option("--allow-data-loss", is_flag=True, help="Go on where records were gone before they were read."),
+    click.option(
+        "--max-offsets-per-trigger",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Most records in a batch; all that there are unless given.",
+    ),
 )
-"""For streams that read topics."""
 
-committed_only = click.option(
-    "--committed-only", is_flag=True, help="Without records of transactions that were aborted or are open."
-)
-"""For jobs that read topics."""
 
-allow_data_loss = click.option(
-    "--allow-data-loss", is_flag=True, help="Go on where records were gone before they were read."
-)
-"""For streams that read topics."""
+def reads(function: Function) -> Function:
+    """For streams that read topics: the function gets `reading`, a Reading."""
+
+    @wraps(function)
+    def command(
+        run: Run, *, committed_only: bool, allow_data_loss: bool, max_offsets_per_trigger: int | None, **arguments: Any
+    ) -> None:
+        function(run, reading=Reading(max_offsets_per_trigger, committed_only, allow_data_loss), **arguments)
+
+    for option in reversed(_READING):
+        command = option(command)
+    return command
 
 
 def _guarded(run: Run, work: Callable[[], None]) -> None:

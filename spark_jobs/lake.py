@@ -27,20 +27,11 @@ import click
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_jobs.command_line import (
-    Run,
-    Setting,
-    allow_data_loss,
-    batch_size,
-    committed_only,
-    follow,
-    job,
-    paragraphs,
-)
+from spark_jobs.command_line import Run, Setting, follow, job, paragraphs, reads
 from spark_jobs.faults import Fault
 from spark_jobs.lake_table import Append, is_lake, opened, rows, sole
 from spark_jobs.sending import sender
-from spark_jobs.topics import reading
+from spark_jobs.topics import Reading
 
 WRITE = """
 Appends the records of a topic to a lake.
@@ -115,9 +106,7 @@ def main() -> None:
     show_default="=".join(BY_DATE),
     help="Files lie in a folder for each value of this; may be repeated.",
 )
-@committed_only
-@allow_data_loss
-@batch_size
+@reads
 @follow
 def write(
     run: Run,
@@ -125,16 +114,13 @@ def write(
     lake: Path,
     columns: tuple[tuple[str, str], ...],
     folders: tuple[tuple[str, str], ...],
-    committed_only: bool,
-    allow_data_loss: bool,
-    max_offsets_per_trigger: int | None,
+    reading: Reading,
     follow: bool,
 ) -> None:
     _demand_lake_or_nothing(lake)
     partitions = run.cluster.demand(run.spark, topic)[topic]
     identity = run.cluster.topic_id(run.spark, topic)
-    options = reading(max_offsets_per_trigger, committed_only=committed_only, allow_data_loss=allow_data_loss)
-    records = run.cluster.stream(run.spark, topic, **options).withColumn("topic_id", f.lit(identity))
+    records = run.cluster.stream(run.spark, topic, reading).withColumn("topic_id", f.lit(identity))
     records = _with(_with(records, columns), folders)
     append = Append(lake, topic, identity, records.schema, tuple(name for name, _ in folders))
     with sole(lake, f"write-{topic}"):

@@ -6,7 +6,8 @@
         --where "get_json_object(string(value), '$.amount') > 1000" --value "upper(string(value))"
 
 Expressions are SQL over the columns of a record: key, value (both binary), headers, topic, partition, offset,
-timestamp. A target that is missing is created, with as many partitions as the source has.
+timestamp. What they give is written as text, bytes as they are. A target that is missing is created, with as many
+partitions as the source has.
 
 At least once: a batch that was under way at a crash is written again. The copies have times of their own.
 """
@@ -23,18 +24,10 @@ import click
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_jobs.command_line import (
-    Run,
-    Setting,
-    allow_data_loss,
-    batch_size,
-    checkpoint,
-    committed_only,
-    follow,
-    job,
-)
+from spark_jobs.command_line import Run, Setting, checkpoint, follow, job, reads
 from spark_jobs.faults import Fault
-from spark_jobs.topics import Cluster, reading
+from spark_jobs.records import as_bytes, header
+from spark_jobs.topics import Cluster, Reading
 
 
 @job("mirror", __doc__)
@@ -47,9 +40,7 @@ from spark_jobs.topics import Cluster, reading
 @click.option("--value", metavar="SQL", help="The value of the copy.")
 @click.option("--header", "headers", type=Setting(), multiple=True, metavar="NAME=SQL", help="A header more.")
 @click.option("--by-key", is_flag=True, help="Let the key choose the partition of the copy.")
-@committed_only
-@allow_data_loss
-@batch_size
+@reads
 @checkpoint
 @follow
 def main(
@@ -63,9 +54,7 @@ def main(
     value: str | None,
     headers: tuple[tuple[str, str], ...],
     by_key: bool,
-    committed_only: bool,
-    allow_data_loss: bool,
-    max_offsets_per_trigger: int | None,
+    reading: Reading,
     checkpoint: Path,
     follow: bool,
 ) -> None:
@@ -76,9 +65,8 @@ def main(
         raise Fault(f"{source} would be copied into itself")
     if present < partitions and not by_key:
         raise Fault(f"{target} has {present} partitions, {source} has {partitions}: add some, or use --by-key")
-    options = reading(max_offsets_per_trigger, committed_only=committed_only, allow_data_loss=allow_data_loss)
-    records = copies(run.cluster.stream(run.spark, source, **options), where, key, value, dict(headers), by_key=by_key)
-    writer = records.writeStream.format("kafka").options(**there.options, topic=target)
+    records = copies(run.cluster.stream(run.spark, source, reading), where, key, value, dict(headers), by_key=by_key)
+    writer = there.sink(records, target)
     run.start(writer, checkpoint, follow=follow).awaitTermination()
 
 
@@ -89,8 +77,8 @@ def copies(
     if where is not None:
         records = records.where(where)
     columns = [
-        (f.expr(key) if key is not None else f.col("key")).cast("binary").alias("key"),
-        (f.expr(value) if value is not None else f.col("value")).cast("binary").alias("value"),
+        as_bytes(key or "key").alias("key"),
+        as_bytes(value or "value").alias("value"),
         with_headers(f.col("headers"), headers).alias("headers"),
     ]
     return records.select(*columns, *([] if by_key else ["partition"]))
@@ -100,9 +88,7 @@ def with_headers(present: Column, more: dict[str, str]) -> Column:
     """Headers and those that are given by expressions."""
     if not more:
         return present
-    added = [
-        f.struct(f.lit(name).alias("key"), f.expr(value).cast("binary").alias("value")) for name, value in more.items()
-    ]
+    added = [header(name, as_bytes(value)) for name, value in more.items()]
     return f.concat(f.coalesce(present, f.array().cast("array<struct<key:string,value:binary>>")), f.array(*added))
 
 

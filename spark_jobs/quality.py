@@ -40,10 +40,10 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming import StreamingQuery
 
 from spark_jobs.checks import Schema, load
-from spark_jobs.command_line import Run, allow_data_loss, batch_size, checkpoint, committed_only, follow, job
+from spark_jobs.command_line import Run, checkpoint, follow, job, reads
 from spark_jobs.faults import Fault
 from spark_jobs.records import header
-from spark_jobs.topics import reading
+from spark_jobs.topics import Reading
 
 NAMES = "__connect.errors."
 HEADERS = "array<struct<key:string,value:binary>>"
@@ -68,9 +68,7 @@ COUNTS = "verdicts"
 @click.option("--framed", is_flag=True, help="Values begin with a schema registry's five bytes.")
 @click.option("--tombstones", is_flag=True, help="Records without a value are good: deletions in a compacted topic.")
 @click.option("--same-partitions", is_flag=True, help="Good records keep their partition; else their key chooses it.")
-@committed_only
-@allow_data_loss
-@batch_size
+@reads
 @checkpoint
 @follow
 def main(
@@ -84,9 +82,7 @@ def main(
     framed: bool,
     tombstones: bool,
     same_partitions: bool,
-    committed_only: bool,
-    allow_data_loss: bool,
-    max_offsets_per_trigger: int | None,
+    reading: Reading,
     checkpoint: Path,
     follow: bool,
 ) -> None:
@@ -98,11 +94,10 @@ def main(
     run.cluster.provide(run.spark, bad, partitions, {})
     if same_partitions and present < partitions:
         raise Fault(f"{good} has {present} partitions, {source} has {partitions}: add some, or leave --same-partitions")
-    options = reading(max_offsets_per_trigger, committed_only=committed_only, allow_data_loss=allow_data_loss)
     records = sorted_out(
-        run.cluster.stream(run.spark, source, **options), schema, good, bad, same_partitions=same_partitions
+        run.cluster.stream(run.spark, source, reading), schema, good, bad, same_partitions=same_partitions
     )
-    writer = records.writeStream.format("kafka").options(**run.cluster.options)
+    writer = run.cluster.sink(records)
     passed, failed = watch(run.start(writer, checkpoint, follow=follow))
     print(f"{source}: {passed:,} good records to {good}, {failed:,} bad ones to {bad}")
 

@@ -43,11 +43,11 @@ from pyspark.sql import DataFrame, GroupedData, Row
 from pyspark.sql import functions as f
 from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
 
-from spark_jobs.command_line import Run, allow_data_loss, batch_size, checkpoint, committed_only, follow, job
+from spark_jobs.command_line import Run, checkpoint, follow, job, reads
 from spark_jobs.durations import Duration, milliseconds, words
 from spark_jobs.events import events, json_of, malformed
 from spark_jobs.faults import Fault
-from spark_jobs.topics import reading
+from spark_jobs.topics import Reading
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 STATE = "count BIGINT, total DOUBLE, first BIGINT, last BIGINT, open STRING"
@@ -68,9 +68,7 @@ OUTPUT = "key STRING, silent BOOLEAN, count BIGINT, total DOUBLE, start BIGINT, 
 @click.option("--idle", type=Duration(), required=True, help="How long nothing comes of a key before that is told.")
 @click.option("--watermark", type=Duration(), required=True, help="How far a record may lie behind the latest.")
 @malformed
-@batch_size
-@committed_only
-@allow_data_loss
+@reads
 @checkpoint
 @follow
 def main(
@@ -86,9 +84,7 @@ def main(
     idle: timedelta,
     watermark: timedelta,
     malformed: str,
-    max_offsets_per_trigger: int | None,
-    committed_only: bool,
-    allow_data_loss: bool,
+    reading: Reading,
     checkpoint: Path,
     follow: bool,
 ) -> None:
@@ -97,14 +93,13 @@ def main(
     spark = run.spark.newSession()  # whose settings are its own
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     partitions = run.cluster.demand(spark, source)[source]
-    options = reading(max_offsets_per_trigger, committed_only=committed_only, allow_data_loss=allow_data_loss)
-    given = events(run.cluster.stream(spark, source, **options), schema, malformed)
+    given = events(run.cluster.stream(spark, source, reading), schema, malformed)
     if where is not None:
         given = given.where(where)
     records = told(ledger(entries(given, by, add, time, watermark), idle), totals, silences)
     run.cluster.provide(spark, totals, partitions, {"cleanup.policy": "compact"})
     run.cluster.provide(spark, silences, partitions, {})
-    writer = records.writeStream.format("kafka").outputMode("update").options(**run.cluster.options)
+    writer = run.cluster.sink(records).outputMode("update")
     run.start(writer, checkpoint, follow=follow).awaitTermination()
 
 

@@ -8,12 +8,33 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter
 
 from spark_jobs.faults import Fault
 
 WAIT_MS = 15_000
 """How long a broker that does not answer is waited for before a job begins. Once it runs, the clients inside Spark
 try again for as long as their own settings say."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a job reads its topics."""
+
+    max_offsets_per_trigger: int | None = None
+    """Most records in a batch of a stream."""
+    committed_only: bool = False
+    allow_data_loss: bool = False
+
+    @property
+    def options(self) -> dict[str, object]:
+        """As the connector takes them."""
+        options: dict[str, object] = {"failOnDataLoss": not self.allow_data_loss}
+        if self.committed_only:
+            options["kafka.isolation.level"] = "read_committed"
+        if self.max_offsets_per_trigger is not None:
+            options["maxOffsetsPerTrigger"] = self.max_offsets_per_trigger
+        return options
 
 
 @dataclass(frozen=True)
@@ -34,10 +55,15 @@ class Cluster:
         """The topic as a table: key, value, topic, partition, offset, timestamp, timestampType, headers."""
         return spark.read.format("kafka").options(**self._of(topic, options)).load()
 
-    def stream(self, spark: SparkSession, topic: str, **options: object) -> DataFrame:
-        """The topic as a stream of such rows, from its beginning unless the options say otherwise."""
-        found = self._of(topic, {"startingOffsets": "earliest", **options})
+    def stream(self, spark: SparkSession, topic: str, reading: Reading) -> DataFrame:
+        """The topic as a stream of such rows, from its beginning."""
+        found = self._of(topic, {"startingOffsets": "earliest", **reading.options})
         return spark.readStream.format("kafka").options(**found).load()
+
+    def sink(self, records: DataFrame, topic: str | None = None) -> DataStreamWriter:
+        """Of a stream of records, into that topic, or each into the one that its column `topic` names."""
+        named = {} if topic is None else {"topic": topic}
+        return records.writeStream.format("kafka").options(**self.options, **named)
 
     def _of(self, topic: str, options: Mapping[str, object]) -> dict[str, str]:
         given = {"subscribe": topic, "includeHeaders": True, **options}
@@ -79,16 +105,6 @@ class Cluster:
         aborted. Raises Fault."""
         with Admin(spark, self) as admin:
             return admin.ends(topic, committed_only=committed_only)
-
-
-def reading(max_offsets_per_trigger: int | None, *, committed_only: bool, allow_data_loss: bool) -> dict[str, object]:
-    """Options of a stream, as the command line gives them."""
-    options: dict[str, object] = {"failOnDataLoss": not allow_data_loss}
-    if committed_only:
-        options["kafka.isolation.level"] = "read_committed"
-    if max_offsets_per_trigger is not None:
-        options["maxOffsetsPerTrigger"] = max_offsets_per_trigger
-    return options
 
 
 class Admin:

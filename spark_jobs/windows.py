@@ -47,11 +47,11 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from spark_jobs import progress
 from spark_jobs.columns import MALFORMED, quoted, schema_of, wider
-from spark_jobs.command_line import Run, allow_data_loss, batch_size, checkpoint, committed_only, follow, job
+from spark_jobs.command_line import Run, checkpoint, follow, job, reads
 from spark_jobs.durations import Duration, words
 from spark_jobs.events import RECORD, json_of, whole
 from spark_jobs.faults import Fault
-from spark_jobs.topics import reading
+from spark_jobs.topics import Reading
 
 TIME = "_time"
 """The column with the time of a record, as the user has it."""
@@ -87,9 +87,7 @@ WELL = "_well"
     help="What is written when.  [default: update; append for sessions]",
 )
 @click.option("--partitions", type=click.IntRange(min=1), default=1, metavar="N", help="Of a topic that is created.")
-@committed_only
-@allow_data_loss
-@batch_size
+@reads
 @checkpoint
 @follow
 def main(
@@ -107,9 +105,7 @@ def main(
     watermark: timedelta,
     mode: str | None,
     partitions: int,
-    committed_only: bool,
-    allow_data_loss: bool,
-    max_offsets_per_trigger: int | None,
+    reading: Reading,
     checkpoint: Path,
     follow: bool,
 ) -> None:
@@ -123,15 +119,14 @@ def main(
         raise Fault(f"{source} would be aggregated into itself")
     mode = mode or ("append" if gap is not None else "update")
     run.cluster.demand(run.spark, source)
-    options = reading(max_offsets_per_trigger, committed_only=committed_only, allow_data_loss=allow_data_loss)
-    events = events_of(run.cluster.stream(run.spark, source, **options), schema, time)
+    events = events_of(run.cluster.stream(run.spark, source, reading), schema, time)
     if where is not None:
         events = events.where(where)
     events = events.withWatermark(TIME, words(watermark))
     grouped = events.groupBy(windows_of(length, slide, gap).alias(WINDOW), *map(f.expr, by))
     results = results_of(grouped.agg(*map(f.expr, aggregates)), len(by))
     run.cluster.provide(run.spark, target, partitions, {})
-    writer = results.writeStream.format("kafka").outputMode(mode).options(**run.cluster.options, topic=target)
+    writer = run.cluster.sink(results, target).outputMode(mode)
     count = Count()
     with ExitStack() as stack:
         stack.callback(lambda: print(f"windows: {count.told(target, mode)}"))

@@ -18,6 +18,10 @@ from kwire.cli.app import COMMANDS, app
 PLACES = (ROOT, ROOT / "kwire", ROOT / "spark_jobs")
 """Where a document's paths begin."""
 ENDINGS = (".py", ".md", ".xml", ".toml", ".yaml", ".txt", "/")
+JOB = re.compile(
+    r"(?:spark-submit --packages \S+ spark_jobs/(\w+)\.py|(?:\.venv/bin/)?python -m spark_jobs\.(\w+)) (.+)"
+)
+"""The command line of a Spark job."""
 BY_DOCUMENT = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 
 
@@ -89,33 +93,29 @@ def test_sparks_version(document: str) -> None:
 
 
 @pytest.mark.parametrize("document", ["README.md", "spark_jobs/README.md"])
-def test_the_spark_jobs_command_lines_are_understood(document: str) -> None:
-    from spark_jobs import word_counts
+def test_words_are_read_from_where_they_are_counted(document: str) -> None:
+    from spark_jobs.word_counts import count
 
-    shown = [re.search(r"word_counts(?:\.py)? (.+)$", line) for line in commands(ROOT / document)]
-    jobs = [word_counts.parse(shlex.split(found[1])) for found in shown if found]
-    assert {type(job).__name__ for job in jobs} == {"Publish", "Count"}
-    (target,) = {job.counts_topic for job in jobs if isinstance(job, word_counts.Count)}
+    (target,) = (option.default for option in count.params if option.name == "counts_topic")
     assert any(f"kwire consume {target} " in line for line in commands(ROOT / document))
 
 
-def test_the_command_lines_of_the_other_spark_jobs_are_understood(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_lines_of_the_spark_jobs_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parsed to the last option, and not run."""
     (tmp_path / "flights").mkdir()
     (tmp_path / "flights.csv").touch()
     (tmp_path / "flight.schema.json").touch()
     monkeypatch.chdir(tmp_path)
     shown = [
-        found
-        for line in commands(ROOT / "spark_jobs/README.md")
-        if (found := re.fullmatch(r"(?:\.venv/bin/)?python -m (spark_jobs\.(?!word_counts)\w+) (.+)", line))
+        (found[1] or found[2], shlex.split(found[3]))
+        for document in ("README.md", "spark_jobs/README.md")
+        for line in commands(ROOT / document)
+        if (found := JOB.fullmatch(line))
     ]
     table = re.findall(r"^\| `(\w+)` \|", (ROOT / "spark_jobs/README.md").read_text(), re.MULTILINE)
-    assert {found[1] for found in shown} == {f"spark_jobs.{job}" for job in table if job != "word_counts"}
-    for found in shown:
-        command, name, words = importlib.import_module(found[1]).main, found[1], shlex.split(found[2])
+    assert {job for job, _ in shown} == set(table)
+    for job, words in shown:
+        command, name = importlib.import_module(f"spark_jobs.{job}").main, job
         while isinstance(command, click.Group):
             name, *words = words
             command = command.commands[name]

@@ -278,7 +278,7 @@ def test_what_is_wrong_is_one_line(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cluster, "WAIT_MS", 1_000)
+    monkeypatch.setattr(cluster, "WAIT_MS", 5_000)
     target = kwire_topic_factory.name()
     ordinary: dict[str, list[Any]] = {
         "table": ["--table", flown, "--table-schema", PLANE],

@@ -56,36 +56,51 @@ def some_flights() -> list[Flight]:
 
 
 @pytest.fixture(scope="module")
-def written(
-    spark: SparkSession,
-    kwire_broker: BrokerProcess,
-    some_flights: list[Flight],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
-    """The lake with these flights, whose writer was killed twice."""
-    create_topic(kwire_broker.bootstrap, TOPIC, PARTITIONS, FOREVER)
-    publish(kwire_broker.bootstrap, TOPIC, some_flights)
+def written(spark: SparkSession, some_flights: list[Flight], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lake with these flights, whose writer was killed twice, and the broker as often."""
     folder = tmp_path_factory.mktemp("lake")
     lake = folder / "lake"
-    arguments = ["write", TOPIC, lake, "-b", kwire_broker, "--max-offsets-per-trigger", BATCH]
-    arguments += ["--partition", BY_MONTH, "--column", CARRIER]
-    # Files are where they belong, but the log does not name them.
-    kill_when(lambda: len(files_in(lake)) > named(lake) > 0, arguments, folder, submit=True)
-    # The log names them, but the stream does not know that the batch is done.
-    kill_when(lambda: batches(lake) > done(lake), arguments, folder)
-    assert batches(lake) < BATCHES
-    run(job.main, *arguments)
+    with BrokerProcess() as broker:
+        create_topic(broker.bootstrap, TOPIC, PARTITIONS, FOREVER)
+        publish(broker.bootstrap, TOPIC, some_flights)
+        arguments = ["write", TOPIC, lake, "-b", broker, "--max-offsets-per-trigger", BATCH]
+        arguments += ["--partition", BY_MONTH, "--column", CARRIER]
+        # Files are where they belong, but the log does not name them.
+        kill_when(lambda: len(files_in(lake)) > named(lake) > 0, arguments, folder, submit=True)
+        broker.kill()
+        broker.start()
+
+        def kill_broker(process: JobProcess) -> None:
+            since = batches(lake)
+            process.wait_until(lambda: batches(lake) > since)
+            broker.kill()
+            broker.start()
+
+        # The log names them, but the stream does not know that the batch is done.
+        kill_when(lambda: batches(lake) > done(lake), arguments, folder, first=kill_broker)
+        assert batches(lake) < BATCHES
+        run(job.main, *arguments)
     return lake
 
 
-def kill_when(moment: Callable[[], bool], arguments: list[object], folder: Path, *, submit: bool = False) -> None:
-    """Again, should the moment be over before the job is dead."""
+def kill_when(
+    moment: Callable[[], bool],
+    arguments: list[object],
+    folder: Path,
+    *,
+    first: Callable[[JobProcess], None] | None = None,
+    submit: bool = False,
+) -> None:
+    """Runs the job, does what is to be done first, and kills it; again, should the moment be over before it is dead."""
     while True:
         with JobProcess("lake", *arguments, folder=folder, submit=submit) as process:
+            if first is not None:
+                first(process)
             process.wait_until(moment)
             process.kill()
         if moment():
             return
+        first = None
 
 
 def named(lake: Path) -> int:

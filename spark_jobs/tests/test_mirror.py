@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,10 +13,11 @@ from pyspark.sql import SparkSession
 from jvm.apache_kafka import ApacheKafka
 from kwire.testing.factories import TopicFactory
 from kwire.testing.process import BrokerProcess
+from kwire.testing.topics import create_topic
 from spark_jobs import mirror, topics
 from spark_jobs.tests import flights as data
 from spark_jobs.tests.flights import Flight, by_partition, flights, publish, published
-from spark_jobs.tests.jobs import JobProcess, run
+from spark_jobs.tests.jobs import JobProcess, batches, run
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
 
@@ -70,13 +70,15 @@ def test_sql_chooses_and_changes(
     far = "get_json_object(string(value), '$.distance') > 2000"
     words = ["--where", far, "--key", "get_json_object(string(value), '$.dest')", "--value", "upper(string(value))"]
     words += ["--header", "was=string(key)", "--header", "at=concat_ws(':', topic, partition, offset)", "--by-key"]
+    words += ["--header", "miles=int(get_json_object(string(value), '$.distance'))"]
     copy(kwire_broker, source, target, tmp_path, *words)
     offsets = {partition: iter(range(len(sent))) for partition in range(3)}
     expected = []
     for record in sent:
         offset = next(offsets[record.partition])
         if record.value is not None and record.row["distance"] > 2000:
-            more = (("was", record.key), ("at", f"{source}:{record.partition}:{offset}".encode()))
+            place, miles = f"{source}:{record.partition}:{offset}", f"{record.row['distance']}"
+            more = (("was", record.key), ("at", place.encode()), ("miles", miles.encode()))
             expected.append((record.row["dest"].encode(), record.value.upper(), record.headers + more))
     got = published(kwire_broker.bootstrap, target)
     assert len(expected) > 1000
@@ -121,24 +123,27 @@ def test_without_what_was_aborted(
     assert by_partition(published(kwire_broker.bootstrap, all_of_it), times=False) == by_partition(sent, times=False)
 
 
-def test_killed_on_the_way(kwire_broker: BrokerProcess, kwire_topic_factory: TopicFactory, tmp_path: Path) -> None:
+def test_broker_and_driver_killed_on_the_way(spark: SparkSession, tmp_path: Path) -> None:
     sent = flights(slice(0, 30_000), partitions=3)
     sent = [record._replace(headers=(("number", str(number).encode()),)) for number, record in enumerate(sent)]
-    source, target = kwire_topic_factory(partitions=3, configs=FOREVER), kwire_topic_factory(partitions=3)
-    publish(kwire_broker.bootstrap, source, sent)
-    arguments = ["-b", kwire_broker.bootstrap, "--checkpoint", "state", "--max-offsets-per-trigger", 1_500]
-    commits = tmp_path / "state" / "commits"
-    with JobProcess("mirror", source, target, *arguments, folder=tmp_path) as job:
-        deadline = time.monotonic() + PATIENCE_S
-        while len(list(commits.glob("[0-9]*"))) < 4:
-            assert job.process.poll() is None, job.said
-            assert time.monotonic() < deadline, job.said
-            time.sleep(0.01)
-        job.kill()
-    assert 0 < len(published(kwire_broker.bootstrap, target)) < len(sent)
-    with JobProcess("mirror", source, target, *arguments, folder=tmp_path, submit=True) as job:
-        job.finish()
-    got = by_partition(published(kwire_broker.bootstrap, target), times=False)
+    source, target = "flights", "copy"
+    state = tmp_path / "state"
+    with BrokerProcess() as broker:
+        create_topic(broker.bootstrap, source, 3, FOREVER)
+        publish(broker.bootstrap, source, sent)
+        arguments = [source, target, "-b", broker.bootstrap, "--checkpoint", state, "--max-offsets-per-trigger", 1_500]
+        with JobProcess("mirror", *arguments, folder=tmp_path, submit=True) as job:
+            job.wait_until(lambda: len(batches(state)) >= 3)
+            broker.kill()
+            broker.start()
+            since = len(batches(state))
+            job.wait_until(lambda: len(batches(state)) >= since + 3)
+            job.kill()
+        broker.kill()
+        broker.start()
+        assert 0 < len(published(broker.bootstrap, target)) < len(sent)
+        copy(broker, source, target, state, "--max-offsets-per-trigger", 1_500)
+        got = by_partition(published(broker.bootstrap, target), times=False)
     # What was under way came again, as a whole: without what comes again, each partition is what was sent.
     assert {number: list(dict.fromkeys(records)) for number, records in got.items()} == by_partition(sent, times=False)
     assert sum(map(len, got.values())) - len(sent) <= 1_500 + 3
@@ -192,7 +197,7 @@ def test_what_is_not_there_is_one_line(
     three, one = kwire_topic_factory(partitions=3), kwire_topic_factory()
     here = kwire_broker.bootstrap
     nowhere = "127.0.0.1:1"
-    monkeypatch.setattr(topics, "WAIT_MS", 1_000)
+    monkeypatch.setattr(topics, "WAIT_MS", 5_000)
     for source, target, options, complaint in [
         ("no-such-topic", "copy", [], f"{here} has no topic no-such-topic"),
         (three, three, [], f"{three} would be copied into itself"),

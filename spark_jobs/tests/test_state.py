@@ -187,7 +187,7 @@ def test_what_a_user_can_put_right_is_one_line(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(job_topics, "WAIT_MS", 1_000)
+    monkeypatch.setattr(job_topics, "WAIT_MS", 5_000)
     source, totals, told = kwire_topic_factory(), kwire_topic_factory.name(), kwire_topic_factory.name()
     arguments = [*OPTIONS, "-b", kwire_broker, "--checkpoint", tmp_path / "state"]
     for names, options, complaint in [

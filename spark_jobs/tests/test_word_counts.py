@@ -9,25 +9,27 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import click
 import pytest
+from pyspark.sql import SparkSession
 
 from jvm.spark import SPARK_4_0
 from kwire.testing.process import BrokerProcess
 from kwire.testing.topics import create_topic
+from spark_jobs import topics as job_topics
 from spark_jobs.tests import topics
-from spark_jobs.tests.jobs import JobProcess, batches
-from spark_jobs.word_counts import BOOK, Count, Publish, parse
+from spark_jobs.tests.jobs import JobProcess, batches, run
+from spark_jobs.word_counts import BOOK, main
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
 
-LINES = "book-lines"
+LINES, COUNTS = "lines-of-a-book", "words-of-a-book"
 START = datetime(2024, 1, 1, 20, tzinfo=UTC)
 SECONDS_PER_LINE = 5
 BATCH = 500
 """Lines in a batch, few enough that a crash comes in the middle of the book."""
 BATCHES = 13
 """How many batches that makes."""
-BATCHES_BEFORE_CRASH = 3
 
 
 def text_lines() -> dict[int, str]:
@@ -56,29 +58,6 @@ def _iso(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class Counting:
-    """The second half of the pipeline, with a checkpoint and a topic of its own, on a small trigger."""
-
-    def __init__(self, broker: BrokerProcess, folder: Path, topic: str) -> None:
-        create_topic(broker.bootstrap, topic, 3, {})
-        self.folder = folder
-        self.checkpoint = folder / "checkpoint"
-        self.arguments = ["count", "--bootstrap-servers", broker.bootstrap, "--lines-topic", LINES]
-        self.arguments += ["--counts-topic", topic, "--checkpoint", str(self.checkpoint)]
-        self.arguments += ["--max-offsets-per-trigger", str(BATCH)]
-
-    def start(self) -> JobProcess:
-        return JobProcess("word_counts", *self.arguments, folder=self.folder, submit=True)
-
-    def run_to_its_end(self) -> None:
-        with self.start() as job:
-            job.finish()
-
-    def batches(self) -> int:
-        """How many batches are complete."""
-        return len(batches(self.checkpoint))
-
-
 @pytest.fixture(scope="module")
 def broker() -> Iterator[BrokerProcess]:
     """A broker that a test may kill."""
@@ -87,14 +66,11 @@ def broker() -> Iterator[BrokerProcess]:
 
 
 @pytest.fixture(scope="module")
-def published(broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> str:
+def published(spark: SparkSession, broker: BrokerProcess) -> str:
     """The topic with the book, written by the job."""
     create_topic(broker.bootstrap, LINES, 3, {})
-    folder = tmp_path_factory.mktemp("publish")
-    arguments = ["--bootstrap-servers", broker.bootstrap, "--lines-topic", LINES, "--start", _iso(START)]
-    arguments += ["--seconds-per-line", str(SECONDS_PER_LINE)]
-    with JobProcess("word_counts", "publish", *arguments, folder=folder, submit=True) as job:
-        job.finish()
+    words = ["-b", broker.bootstrap, "--lines-topic", LINES, "--start", _iso(START)]
+    run(main, "publish", *words, "--seconds-per-line", SECONDS_PER_LINE)
     return LINES
 
 
@@ -106,58 +82,64 @@ def test_every_line_of_the_book_is_in_the_topic_once(broker: BrokerProcess, publ
         assert value["read_at"] == _iso(START + timedelta(seconds=SECONDS_PER_LINE * int(key)))
 
 
-def test_counts_are_right_although_driver_and_broker_were_killed(
-    broker: BrokerProcess, published: str, tmp_path: Path
+def test_counts_are_right_although_broker_and_driver_were_killed(
+    spark: SparkSession, broker: BrokerProcess, published: str, tmp_path: Path
 ) -> None:
-    counting = Counting(broker, tmp_path, "driver-killed")
-    with counting.start() as job:
-        job.wait_until(lambda: counting.batches() >= BATCHES_BEFORE_CRASH)
+    checkpoint = tmp_path / "checkpoint"
+    arguments = ["count", "-b", broker.bootstrap, "--lines-topic", published, "--counts-topic", COUNTS]
+    arguments += ["--checkpoint", checkpoint, "--max-offsets-per-trigger", BATCH]
+    with JobProcess("word_counts", *arguments, folder=tmp_path, submit=True) as job:
+        job.wait_until(lambda: len(batches(checkpoint)) >= 2)
+        broker.kill()
+        broker.start()
+        # The clients inside Spark try again until the broker is back: the driver sees nothing of it.
+        since = len(batches(checkpoint))
+        job.wait_until(lambda: len(batches(checkpoint)) >= since + 2)
         job.kill()
     broker.kill()
     broker.start()
-    assert counting.batches() < BATCHES
-    partial = topics.last_values(broker.bootstrap, "driver-killed")
+    assert len(batches(checkpoint)) < BATCHES
+    partial = topics.last_values(broker.bootstrap, COUNTS)
     assert 0 < sum(value["count"] for value in partial.values()) < 75_000
-    counting.run_to_its_end()
-    assert topics.last_values(broker.bootstrap, "driver-killed") == expected_counts()
-    assert counting.batches() >= BATCHES
-
-
-def test_counts_are_right_although_the_broker_was_killed(broker: BrokerProcess, published: str, tmp_path: Path) -> None:
-    counting = Counting(broker, tmp_path, "broker-killed")
-    with counting.start() as job:
-        job.wait_until(lambda: counting.batches() >= BATCHES_BEFORE_CRASH)
-        broker.kill()
-        assert counting.batches() < BATCHES
-        broker.start()
-        # The clients inside Spark try again until the broker is back: the driver sees nothing of it.
-        job.finish()
-    assert topics.last_values(broker.bootstrap, "broker-killed") == expected_counts()
+    run(main, *arguments)
+    assert topics.last_values(broker.bootstrap, COUNTS) == expected_counts()
+    assert len(batches(checkpoint)) >= BATCHES
     # A run from the checkpoint finds nothing more to do, and changes nothing.
-    before = len(list(topics.records(broker.bootstrap, "broker-killed")))
-    counting.run_to_its_end()
-    assert len(list(topics.records(broker.bootstrap, "broker-killed"))) == before
+    before = topics.count(broker.bootstrap, COUNTS)
+    run(main, *arguments)
+    assert topics.count(broker.bootstrap, COUNTS) == before
 
 
-def test_the_command_line_has_the_defaults_of_a_local_broker() -> None:
-    assert parse(["publish"]) == Publish("localhost:9092", "book-lines", BOOK, "2024-01-01T20:00:00Z", 5)
-    assert parse(["count", "--follow"]) == Count(
-        bootstrap_servers="localhost:9092",
-        lines_topic="book-lines",
-        counts_topic="book-words",
-        checkpoint=Path("word-counts-checkpoint"),
-        window="1 hour",
-        watermark="10 minutes",
-        max_offsets_per_trigger=10_000,
-        follow=True,
-    )
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        (["publish", "--seconds-per-line", "few"], "'few' is not a valid integer range"),
+        (["publish", "--start", "noon"], "'noon' does not match"),
+        (["count", "--checkpoint", "x", "--window", "long"], "'long' is not a length of time"),
+        (["count"], "Missing option '--checkpoint'"),
+    ],
+)
+def test_a_wrong_command_line_says_what_is_wrong(words: list[str], wrong: str) -> None:
+    with pytest.raises(click.UsageError) as raised:
+        run(main, *words)
+    assert wrong in raised.value.format_message()
 
 
-@pytest.mark.parametrize("arguments", [[], ["sing"], ["publish", "--seconds-per-line", "few"], ["count", "--topic"]])
-def test_a_wrong_command_line_ends_with_its_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parse(arguments)
-    assert "usage: word_counts" in capsys.readouterr().err
+def test_what_is_not_there_is_one_line(
+    spark: SparkSession,
+    broker: BrokerProcess,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job_topics, "WAIT_MS", 5_000)
+    for words, line in (
+        (["-b", broker.bootstrap, "--lines-topic", "no-lines"], f"{broker.bootstrap} has no topic no-lines"),
+        (["-b", "127.0.0.1:1"], "no broker answers at 127.0.0.1:1"),
+    ):
+        with pytest.raises(SystemExit, match=r"^1$"):
+            run(main, "count", *words, "--checkpoint", tmp_path)
+        assert capsys.readouterr().err.splitlines() == [f"word_counts count: {line}"]
 
 
 def test_the_connector_is_of_the_version_of_spark() -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from spark_jobs.faults import Fault
-from spark_jobs.topics import Cluster, reading
+from spark_jobs.topics import Cluster, Reading
 
 SCHEMA = "key BINARY, value BINARY"
 _EARLIEST = -2
@@ -80,7 +80,7 @@ class LatestValues:
 
     def _news(self, spark: SparkSession, starts: Mapping[int, int], ends: Mapping[int, int]) -> DataFrame:
         """The last value of each key between these offsets; null where it is deleted."""
-        options = reading(None, committed_only=self._committed_only, allow_data_loss=False) | {
+        options = Reading(committed_only=self._committed_only).options | {
             "startingOffsets": json.dumps({self._topic: starts}),
             "endingOffsets": json.dumps({self._topic: ends}),
         }

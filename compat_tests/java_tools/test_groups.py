@@ -70,10 +70,10 @@ def test_what_is_written_is_read_by_the_stock_formatters(java_tools: JavaTools, 
     consume_in_group(java_tools, topic, topic, 10)
 
     def written(formatter: str) -> list[tuple[Any, Any]]:
-        """(key, value) of the group's records."""
+        """(key, value) of the group's records. Those of other groups may be tombstones."""
         records = coordinators_records(java_tools, "__consumer_offsets", topic, formatter)
-        pairs = [(record["key"]["data"], record["value"]["data"]) for record in records]
-        return [(key, value) for key, value in pairs if key["group"] == topic]
+        own = [record for record in records if record["key"]["data"]["group"] == topic]
+        return [(record["key"]["data"], record["value"]["data"]) for record in own]
 
     deadline = time.monotonic() + TIMEOUT
     while True:

@@ -29,6 +29,13 @@ def batches(checkpoint: Path) -> set[int]:
     return {int(file.name) for file in (checkpoint / "commits").glob("*") if file.name.isdigit()}
 
 
+def undone(checkpoint: Path) -> None:
+    """As a crash leaves it just before the query notes its last batch."""
+    last = max(batches(checkpoint))
+    for name in (str(last), f".{last}.crc"):
+        (checkpoint / "commits" / name).unlink()
+
+
 class JobProcess:
     """One run of a job by `spark-submit`, or by `python -m`, in a process group of its own: the JVM and its Python are
     the driver. Leaving it as a context manager kills what still runs.
@@ -98,7 +105,7 @@ def wait_for(happened: Callable[[], bool], job: JobProcess | None = None) -> Non
     """Returns when it has happened; fails when the job ends before that, or when it takes too long."""
     deadline = time.monotonic() + PATIENCE_S
     while not happened():
-        assert job is None or job.process.poll() is None, job.said[-5000:]
+        assert job is None or job.process.poll() is None, f"ended with {job.process.returncode}: {job.said[-5000:]}"
         assert time.monotonic() < deadline, "nothing happened"
         # What a test waits for, to kill the job in the midst of it, may last for milliseconds only.
         time.sleep(0.01)

@@ -19,7 +19,7 @@ from kwire.testing.process import BrokerProcess
 from spark_jobs import topics as cluster
 from spark_jobs.enrich import main
 from spark_jobs.tests import topics
-from spark_jobs.tests.jobs import JobProcess, batches, run
+from spark_jobs.tests.jobs import JobProcess, batches, run, undone
 from spark_jobs.tests.nyc import (
     AIRLINE,
     FLIGHT,
@@ -105,9 +105,7 @@ def test_a_table_that_changes_while_the_stream_runs(
     before = {tail: row | {"model": "later"} for tail, row in table.items()}
     publish(bootstrap, table_topic, before.values())
     size = len(found)
-    last = max(batches(state))
-    for name in (str(last), f".{last}.crc"):
-        (state / "commits" / name).unlink()
+    undone(state)
     run(main, *arguments)
     again = values(kwire_broker, target)
     repeated = len(again) - size

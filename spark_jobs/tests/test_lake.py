@@ -9,7 +9,6 @@ import os
 import random
 import shutil
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +26,7 @@ from kwire.testing.topics import create_topic
 from spark_jobs import lake as job
 from spark_jobs.lake_table import is_lake, rows, sole
 from spark_jobs.tests.flights import Flight, by_partition, flights, publish, published, table
-from spark_jobs.tests.jobs import JobProcess, run
+from spark_jobs.tests.jobs import JobProcess, run, undone
 
 # The first test waits for a Spark that is killed, twice: on a busy machine that takes minutes.
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
@@ -65,57 +64,29 @@ def written(spark: SparkSession, some_flights: list[Flight], tmp_path_factory: p
         publish(broker.bootstrap, TOPIC, some_flights)
         arguments = ["write", TOPIC, lake, "-b", broker, "--max-offsets-per-trigger", BATCH]
         arguments += ["--partition", BY_MONTH, "--column", CARRIER]
-        # Files are where they belong, but the log does not name them.
-        kill_when(lambda: len(files_in(lake)) > named(lake) > 0, arguments, folder, submit=True)
-        broker.kill()
-        broker.start()
-
-        def kill_broker(process: JobProcess) -> None:
-            since = batches(lake)
-            process.wait_until(lambda: batches(lake) > since)
+        with JobProcess("lake", *arguments, folder=folder, submit=True) as process:
+            process.wait_until(lambda: batches(lake) >= 1)
             broker.kill()
             broker.start()
-
-        # The log names them, but the stream does not know that the batch is done.
-        kill_when(lambda: batches(lake) > done(lake), arguments, folder, first=kill_broker)
+            process.wait_until(lambda: batches(lake) >= 2)
+            process.kill()
+        broker.kill()
+        broker.start()
         assert batches(lake) < BATCHES
+        # The log names the files of a batch, but the stream does not know that the batch is done.
+        (checkpoint,) = lake.glob("_checkpoints/*")
+        undone(checkpoint)
+        run(job.main, *arguments)
+        # Files are where they belong, but the log does not name them.
+        undone(checkpoint)
+        max(lake.glob("_delta_log/*.json")).unlink()
         run(job.main, *arguments)
     return lake
-
-
-def kill_when(
-    moment: Callable[[], bool],
-    arguments: list[object],
-    folder: Path,
-    *,
-    first: Callable[[JobProcess], None] | None = None,
-    submit: bool = False,
-) -> None:
-    """Runs the job, does what is to be done first, and kills it; again, should the moment be over before it is dead."""
-    while True:
-        with JobProcess("lake", *arguments, folder=folder, submit=submit) as process:
-            if first is not None:
-                first(process)
-            process.wait_until(moment)
-            process.kill()
-        if moment():
-            return
-        first = None
-
-
-def named(lake: Path) -> int:
-    """How many files the log added so far."""
-    return sum(file.read_text().count('{"add":') for file in lake.glob("_delta_log/*.json"))
 
 
 def batches(lake: Path) -> int:
     """How many batches the log has, whose first version has none."""
     return max(0, len(list(lake.glob("_delta_log/*.json"))) - 1)
-
-
-def done(lake: Path) -> int:
-    """How many batches Spark holds for done."""
-    return len(list(lake.glob("_checkpoints/*/commits/[0-9]*")))
 
 
 def files_in(lake: Path) -> set[str]:

@@ -165,7 +165,6 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
         (["--where", "string(value)"], "STRING"),
         (["--value", "no_such_function(value)"], "UNRESOLVED_ROUTINE"),
         (["--key", "string(count(*))"], "MISSING_GROUP_BY"),
-        (["--header", "many=headers"], "cast"),
     ],
 )
 def test_bad_sql_is_one_line(

@@ -13,6 +13,8 @@ from kwire.ports.memory_files import MemoryFileSystem
 from kwire.ports.real_files import PosixFileSystem
 from kwire.ports.simulated_disk import SimulatedDisk
 
+from ..page_cache import evict
+
 
 @pytest.fixture(params=["real", "memory", "simulated disk"])
 def place(request, tmp_path) -> tuple[FileSystem, str]:
@@ -204,8 +206,7 @@ def test_evicted_pages_are_not_resident(tmp_path):
     file.pwrite([os.urandom(size)], 0)
     if not file.resident(0, size):
         pytest.skip("this file system cannot tell what is cached")
-    file.sync()
-    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    evict(f"{tmp_path}/a")
     assert not file.resident(0, size)
     file.pread(size, 0)
     assert file.resident(0, size)

@@ -91,7 +91,7 @@ class SparkSteps:
                 "spark.sql.streaming.numRecentProgressUpdates": "100000",
             }
             self._session = SparkSession.builder.config(map=settings).getOrCreate()
-            self._session.sparkContext.setLogLevel("ERROR")
+            self._session.sparkContext.setLogLevel("FATAL")  # stopping a stream is told as an error
         return self._session
 
     def _batch_read(self, broker: Any, folder: Path) -> Figures:

@@ -13,11 +13,12 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench crash soak spark jars kcat format clean
+.PHONY: help run test test-spark-4.2 lint bench crash soak spark jars kcat format clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
+# make test-spark-4.2   runs the tests of spark_jobs/ with Spark 4.2
 # make lint   checks style (ruff), types (mypy) and the direction of imports (import-linter)
 # make bench  measures kwire beside Apache Kafka; BENCH="--pairs 5 --only fresh" passes options on
 # make crash  kills brokers under producers and pipelines, hundreds of times; CRASH="--rounds 20 --seed 7" passes options on
@@ -29,7 +30,7 @@ help:
 run: $(VENV)/.run
 	$(BIN)/kwire serve --listen localhost:9092 --data-dir ./kwire-data
 
-test: $(VENV)/.test jars kcat
+test: $(VENV)/.test $(SPARK_VENV)/.done jars kcat
 	$(PYTEST)
 
 lint: $(VENV)/.lint
@@ -50,6 +51,10 @@ soak: $(VENV)/.test jars
 
 spark: $(VENV)/.test $(SPARK_VENV)/.done
 	$(BIN)/python -m jvm spark spark-4.2
+
+# The tests of the jobs with the newer Spark throughout; `make test` runs one of them with it.
+test-spark-4.2: spark kcat
+	$(SPARK_VENV)/bin/python -m pytest -n 2 --dist loadgroup spark_jobs compat_tests/spark
 
 jars: $(VENV)/.test
 	$(BIN)/python -m jvm kafka streams connect spark spark-4.2 s3 tiered
@@ -79,7 +84,7 @@ $(VENV)/.test: $(BIN)/python $(SETUP)
 
 $(SPARK_VENV)/.done: $(SETUP)
 	$(PYTHON) -m venv $(SPARK_VENV)
-	$(SPARK_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[spark]' pyspark==4.2.0
+	$(SPARK_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[test,spark]' pyspark==4.2.0
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.test

@@ -16,7 +16,7 @@ from benchmarks.process import cpu_seconds, resident_mb
 from benchmarks.steps import Figures, StartBroker, Step
 from benchmarks.watcher import arriving, producing
 from jvm import maven
-from jvm.spark import SPARK_4_0
+from jvm.spark import INSTALLED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,7 +85,7 @@ class SparkSteps:
         if self._session is None:
             from pyspark.sql import SparkSession
 
-            settings = SPARK_4_0.settings(self._scratch) | {
+            settings = INSTALLED.settings(self._scratch) | {
                 # As users run it: the tests compile no further than they need to.
                 "spark.driver.extraJavaOptions": maven.scratch_option(self._scratch),
                 "spark.sql.streaming.numRecentProgressUpdates": "100000",

@@ -10,8 +10,8 @@ POMS = {
     "kafka": apache_kafka.POM,
     "streams": kafka_streams.POM,
     "connect": kafka_connect.POM,
-    "spark": spark.SPARK_4_0.pom,
-    "spark-4.2": spark.SPARK_4_2.pom,
+    "spark": spark.POM_4_0,
+    "spark-4.2": spark.POM_4_2,
     "s3": s3proxy.POM,
     "tiered": kafka_tiered.POM,
 }

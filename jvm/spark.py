@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from jvm import maven
@@ -20,7 +21,7 @@ _REPOSITORY = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Spark:
-    """A Spark of one version, in a virtual environment: that of the tests, or one of its own (`make spark`)."""
+    """A Spark of one version, in a virtual environment."""
 
     python: Path
     pom: Path
@@ -58,9 +59,20 @@ class Spark:
         return [str(self.home / "bin/spark-submit"), *options, str(script), *arguments]
 
 
-SPARK_4_0 = Spark(Path(sys.prefix) / "bin/python", Path(__file__).with_name("spark-kafka.xml"))
-"""All its jars resolve by name: `spark.jars.packages` will do. In the environment of the tests."""
-SPARK_4_2 = Spark(_REPOSITORY / ".venv-spark-4.2/bin/python", Path(__file__).with_name("spark-kafka-4.2.xml"))
+POM_4_0 = Path(__file__).with_name("spark-kafka.xml")
+"""All its jars resolve by name: `spark.jars.packages` will do."""
+POM_4_2 = Path(__file__).with_name("spark-kafka-4.2.xml")
+
+
+def _installed() -> Spark:
+    version = metadata.version("pyspark")
+    (pom,) = (pom for pom in (POM_4_0, POM_4_2) if maven.version(pom) == version)
+    return Spark(Path(sys.prefix) / "bin/python", pom)
+
+
+INSTALLED = _installed()
+"""That of this Python: 4.0 in `.venv`."""
+SPARK_4_2 = Spark(_REPOSITORY / ".venv-spark-4.2/bin/python", POM_4_2)
 """The one with `transformWithState` in Python."""
 
 SETTINGS = {

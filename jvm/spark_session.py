@@ -8,24 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jvm.spark import SPARK_4_0, SPARK_4_2, Spark
+from jvm.spark import INSTALLED, SPARK_4_2, Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_VERSIONS = {"4.0": SPARK_4_0, "4.2": SPARK_4_2}
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    text = "the Spark for jobs in processes of their own, where a test can do with any (4.2: make spark)"
-    parser.addoption("--spark", choices=sorted(_VERSIONS), default="4.0", help=text)
-
-
-@pytest.fixture(scope="session")
-def job_spark(request: pytest.FixtureRequest) -> Spark:
-    """The Spark that the command line names."""
-    return _VERSIONS[request.config.getoption("--spark")]
+@pytest.fixture(params=sorted({INSTALLED.version, SPARK_4_2.version}))
+def each_spark(request: pytest.FixtureRequest) -> Spark:
+    """For jobs in processes of their own: the Spark of this Python, and the newest one that is supported."""
+    found = INSTALLED if request.param == INSTALLED.version else SPARK_4_2
+    if not found.python.exists():
+        pytest.skip(f"no {found.python}: `make spark` sets it up")
+    return found
 
 
 @pytest.fixture(scope="session")
@@ -34,10 +29,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession
 
     with pytest.MonkeyPatch.context() as environment:
-        for name, value in SPARK_4_0.environment().items():
+        for name, value in INSTALLED.environment().items():
             environment.setenv(name, value)
         environment.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
-        session = SparkSession.builder.config(map=SPARK_4_0.settings(tmp_path_factory.mktemp("spark"))).getOrCreate()
+        session = SparkSession.builder.config(map=INSTALLED.settings(tmp_path_factory.mktemp("spark"))).getOrCreate()
         session.sparkContext.setLogLevel("ERROR")
         yield session
         gateway = session.sparkContext._gateway

@@ -12,7 +12,8 @@ import click
 import pytest
 
 from compat_tests.readme.documents import DOCUMENTS, ROOT, commands, prose
-from jvm.spark import SPARK_4_0
+from jvm import maven
+from jvm.spark import POM_4_0
 from kwire.cli.app import COMMANDS, app
 
 PLACES = (ROOT, ROOT / "kwire", ROOT / "spark_jobs")
@@ -89,7 +90,7 @@ def test_the_table_of_commands() -> None:
 @pytest.mark.parametrize("document", ["README.md", "spark_jobs/README.md", "spark_jobs/word_counts.py"])
 def test_sparks_version(document: str) -> None:
     named = re.findall(r"(?:pyspark==|spark-sql-kafka-0-10_2\.13:)(\d[\d.]*)", (ROOT / document).read_text())
-    assert set(named) == {SPARK_4_0.version}
+    assert set(named) == {maven.version(POM_4_0)}
 
 
 @pytest.mark.parametrize("document", ["README.md", "spark_jobs/README.md"])

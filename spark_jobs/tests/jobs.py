@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from jvm.spark import SPARK_4_0, Spark
+from jvm.spark import INSTALLED, Spark
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 240.0
@@ -49,7 +49,7 @@ class JobProcess:
         name: str,
         *arguments: object,
         folder: Path,
-        spark: Spark | None = SPARK_4_0,
+        spark: Spark | None = INSTALLED,
         submit: bool = False,
         settings: Mapping[str, str] | None = None,
     ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jvm.spark import SPARK_4_0
+from jvm.spark import INSTALLED
 from jvm.spark_cluster import SparkCluster
 from kwire.testing.factories import TopicFactory
 from kwire.testing.process import BrokerProcess
@@ -33,7 +33,7 @@ def test_quality_on_two_workers(kwire_broker: BrokerProcess, kwire_topic_factory
     state = tmp_path / "state"
     arguments = [source, good, bad, "-b", kwire_broker, "--schema", SCHEMA, "--checkpoint", state]
     arguments += ["--max-offsets-per-trigger", 300]
-    with SparkCluster(SPARK_4_0, tmp_path) as cluster:
+    with SparkCluster(INSTALLED, tmp_path) as cluster:
         on_both = {"folder": tmp_path, "submit": True, "settings": cluster.settings()}
         with JobProcess("quality", *arguments, **on_both) as job:
             job.wait_until(lambda: len(batches(state)) >= 1)

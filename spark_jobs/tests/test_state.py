@@ -111,7 +111,7 @@ def silences(broker: BrokerProcess, topic: str) -> Counter[Silence]:
 
 
 def test_a_killed_job_goes_on_with_its_state_and_its_timers(
-    job_spark: Spark,
+    each_spark: Spark,
     kwire_broker: BrokerProcess,
     kwire_topic_factory: TopicFactory,
     source: str,
@@ -123,7 +123,7 @@ def test_a_killed_job_goes_on_with_its_state_and_its_timers(
     arguments = [source, totals, told, *OPTIONS, "-b", kwire_broker, "--checkpoint", checkpoint]
     arguments += ["--max-offsets-per-trigger", 9_000]
     expected, expected_told = expected_totals(sent), expected_silences(sent)
-    with JobProcess("state", *arguments, folder=tmp_path, spark=job_spark) as job:
+    with JobProcess("state", *arguments, folder=tmp_path, spark=each_spark) as job:
         job.wait_until(lambda: len(batches(checkpoint)) >= 2)
         job.kill()
     before, told_before = topics.last_values(kwire_broker.bootstrap, totals), set(silences(kwire_broker, told))
@@ -131,7 +131,7 @@ def test_a_killed_job_goes_on_with_its_state_and_its_timers(
     assert set() < told_before < expected_told
     # Timers that were set before the crash are to find some of the others.
     assert any(before.get(plane, {}).get("last") == since for plane, since, _ in expected_told - told_before)
-    with JobProcess("state", *arguments, folder=tmp_path, spark=job_spark, submit=True) as job:
+    with JobProcess("state", *arguments, folder=tmp_path, spark=each_spark, submit=True) as job:
         job.finish()
     assert topics.last_values(kwire_broker.bootstrap, totals) == expected
     assert set(silences(kwire_broker, told)) == expected_told

@@ -13,7 +13,6 @@ import click
 import pytest
 from pyspark.sql import SparkSession
 
-from jvm.spark import SPARK_4_0
 from kwire.testing.process import BrokerProcess
 from kwire.testing.topics import create_topic
 from spark_jobs import topics as job_topics
@@ -140,9 +139,3 @@ def test_what_is_not_there_is_one_line(
         with pytest.raises(SystemExit, match=r"^1$"):
             run(main, "count", *words, "--checkpoint", tmp_path)
         assert capsys.readouterr().err.splitlines() == [f"word_counts count: {line}"]
-
-
-def test_the_connector_is_of_the_version_of_spark() -> None:
-    import pyspark
-
-    assert pyspark.__version__ == SPARK_4_0.version

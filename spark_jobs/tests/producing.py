@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from confluent_kafka import Producer
 
@@ -18,12 +19,18 @@ class Sent(NamedTuple):
     timestamp: int = 0
     """ms; 0 for the moment."""
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """The value, taken apart as JSON."""
+        assert self.value is not None
+        return json.loads(self.value)
+
 
 def send(bootstrap: str, topic: str, records: Iterable[Sent]) -> None:
     """Each partition gets its records in this order, and all are there when this returns."""
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20})
-    _pass_on(producer, topic, records)
-    assert producer.flush(30) == 0
+    pass_on(producer, topic, records)
+    assert producer.flush(60) == 0
 
 
 def send_in_transaction(bootstrap: str, topic: str, records: Iterable[Sent], *, commit: bool) -> None:
@@ -31,19 +38,25 @@ def send_in_transaction(bootstrap: str, topic: str, records: Iterable[Sent], *, 
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-producer"})
     producer.init_transactions(30)
     producer.begin_transaction()
-    _pass_on(producer, topic, records)
-    assert producer.flush(30) == 0
+    pass_on(producer, topic, records)
+    assert producer.flush(60) == 0
     producer.commit_transaction(30) if commit else producer.abort_transaction(30)
 
 
-def _pass_on(producer: Producer, topic: str, records: Iterable[Sent]) -> None:
+def pass_on(producer: Producer, topic: str, records: Iterable[Sent]) -> None:
+    """Hands them to a producer that the caller flushes."""
     for record in records:
-        producer.produce(
-            topic,
-            value=record.value,
-            key=record.key,
-            partition=record.partition,
-            headers=list(record.headers),
-            timestamp=record.timestamp,
-        )
+        while True:
+            try:
+                producer.produce(
+                    topic,
+                    value=record.value,
+                    key=record.key,
+                    partition=record.partition,
+                    headers=list(record.headers),
+                    timestamp=record.timestamp,
+                )
+                break
+            except BufferError:
+                producer.poll(0.1)
         producer.poll(0)

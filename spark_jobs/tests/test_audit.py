@@ -26,8 +26,7 @@ from kwire.testing.factories import TopicFactory
 from kwire.testing.process import BrokerProcess
 from spark_jobs.audit import main
 from spark_jobs.auditing.numbers import moment
-from spark_jobs.tests import topics
-from spark_jobs.tests.flight_rows import flights
+from spark_jobs.tests import nyc, topics
 from spark_jobs.tests.jobs import PATIENCE_S, JobProcess, run
 from spark_jobs.tests.producing import Sent, send, send_in_transaction
 
@@ -131,7 +130,7 @@ def gaps(records: Sequence[ConsumerRecord], start: int, end: int) -> list[tuple[
 
 def flight_records() -> list[Sent]:
     found = []
-    for number, row in enumerate(flights(STEP)):
+    for number, row in enumerate(nyc.every(STEP)):
         key = None if row["tailnum"] is None else row["tailnum"].encode()
         headers = (("event-id", str(number // SAME_EVENT).encode()),) if number % 2 else ()
         ms = int(datetime.fromisoformat(row["time_hour"]).timestamp() * 1000)

@@ -12,7 +12,7 @@ import pytest
 
 from spark_jobs.checks import LONGEST, Check, load
 from spark_jobs.faults import Fault
-from spark_jobs.tests.flight_rows import flights
+from spark_jobs.tests import nyc
 
 HERE = Path(__file__).parent
 JSON_SCHEMA = HERE / "flight.schema.json"
@@ -37,7 +37,7 @@ def schema_file(folder: Path, contents: object, name: str = "schema.json") -> Pa
 
 
 def test_every_error_of_a_value_is_told_with_its_place() -> None:
-    row = {**flights(16)[7], "distance": "719", "month": 13, "gate": "B22"}
+    row = {**nyc.every(16)[7], "distance": "719", "month": 13, "gate": "B22"}
     del row["dest"]
     kind, message = check_of(JSON_SCHEMA)(json.dumps(row).encode()) or ("", "")
     assert kind == "jsonschema.exceptions.ValidationError"
@@ -56,7 +56,7 @@ def test_a_long_value_is_not_told_whole(tmp_path: Path) -> None:
 
 
 def test_formats_are_demanded_where_they_are_asked_for() -> None:
-    value = json.dumps({**flights(16)[0], "date": "2013-02-30"}).encode()
+    value = json.dumps({**nyc.every(16)[0], "date": "2013-02-30"}).encode()
     assert check_of(JSON_SCHEMA)(value) is None
     _, message = check_of(JSON_SCHEMA, formats=True)(value) or ("", "")
     assert message == "$.date: '2013-02-30' is not a 'date'"
@@ -90,7 +90,7 @@ def test_a_record_without_value_is_good_where_tombstones_are() -> None:
 
 def test_the_frame_of_a_schema_registry_is_taken_off_and_demanded() -> None:
     framed = check_of(AVRO_SCHEMA, framed=True)
-    datum = avro(flights(16)[0])
+    datum = avro(nyc.every(16)[0])
     assert framed(b"\0\0\0\0\7" + datum) is None
     for value in (datum, b"\1\0\0\0\7" + datum, b"\0\0"):
         found = framed(value)
@@ -100,7 +100,7 @@ def test_the_frame_of_a_schema_registry_is_taken_off_and_demanded() -> None:
 
 def test_every_flight_is_a_datum_and_no_part_of_one_is() -> None:
     check = check_of(AVRO_SCHEMA)
-    for row in flights(400):
+    for row in nyc.every(400):
         datum = avro(row)
         assert check(datum) is None
         for cut in range(len(datum)):
@@ -115,7 +115,7 @@ def test_every_flight_is_a_datum_and_no_part_of_one_is() -> None:
 def test_numbers_beyond_an_int_and_symbols_beyond_an_enum_are_bad(field: str, replacement: dict[str, Any]) -> None:
     other = json.loads(AVRO_SCHEMA.read_text())
     other["fields"] = [replacement if each["name"] == field else each for each in other["fields"]]
-    row = {**flights(16)[0], field: 2**40 if field == "distance" else 7}
+    row = {**nyc.every(16)[0], field: 2**40 if field == "distance" else 7}
     assert check_of(AVRO_SCHEMA)(avro(row, fastavro.parse_schema(other))) is not None
 
 

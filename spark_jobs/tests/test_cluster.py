@@ -11,8 +11,7 @@ from jvm.spark import INSTALLED
 from jvm.spark_cluster import SparkCluster
 from kwire.testing.factories import TopicFactory
 from kwire.testing.process import BrokerProcess
-from spark_jobs.tests import topics
-from spark_jobs.tests.flight_rows import flights
+from spark_jobs.tests import nyc, topics
 from spark_jobs.tests.jobs import JobProcess, batches
 from spark_jobs.tests.producing import Sent, send
 
@@ -27,7 +26,7 @@ EVERY = 41
 def test_quality_on_two_workers(kwire_broker: BrokerProcess, kwire_topic_factory: TopicFactory, tmp_path: Path) -> None:
     source = kwire_topic_factory(partitions=4)
     good, bad = kwire_topic_factory(partitions=4), kwire_topic_factory(partitions=4)
-    rows = [{**row, "month": 13} if number % EVERY == 0 else row for number, row in enumerate(flights(STEP))]
+    rows = [{**row, "month": 13} if number % EVERY == 0 else row for number, row in enumerate(nyc.every(STEP))]
     values = [json.dumps(row).encode() for row in rows]
     send(kwire_broker.bootstrap, source, [Sent(number % 4, b"", value) for number, value in enumerate(values)])
     state = tmp_path / "state"

@@ -25,8 +25,10 @@ from kwire.testing.process import BrokerProcess
 from kwire.testing.topics import create_topic
 from spark_jobs import lake as job
 from spark_jobs.lake_table import is_lake, rows, sole
-from spark_jobs.tests.flights import Flight, by_partition, flights, publish, published, table
+from spark_jobs.tests.flights import by_partition, flights, table
 from spark_jobs.tests.jobs import JobProcess, run, undone
+from spark_jobs.tests.producing import Sent, send
+from spark_jobs.tests.topics import published
 
 # The first test waits for a Spark that is killed, twice: on a busy machine that takes minutes.
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(600)]
@@ -47,7 +49,7 @@ CARRIER = "flight=from_json(string(value), 'carrier STRING, distance INT')"
 
 
 @pytest.fixture(scope="module")
-def some_flights() -> list[Flight]:
+def some_flights() -> list[Sent]:
     """In no order, so that each batch has flights of each month."""
     found = flights(SOME, PARTITIONS)
     random.Random(2013).shuffle(found)
@@ -55,13 +57,13 @@ def some_flights() -> list[Flight]:
 
 
 @pytest.fixture(scope="module")
-def written(spark: SparkSession, some_flights: list[Flight], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(spark: SparkSession, some_flights: list[Sent], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The lake with these flights, whose writer was killed twice, and the broker as often."""
     folder = tmp_path_factory.mktemp("lake")
     lake = folder / "lake"
     with BrokerProcess() as broker:
         create_topic(broker.bootstrap, TOPIC, PARTITIONS, FOREVER)
-        publish(broker.bootstrap, TOPIC, some_flights)
+        send(broker.bootstrap, TOPIC, some_flights)
         arguments = ["write", TOPIC, lake, "-b", broker, "--max-offsets-per-trigger", BATCH]
         arguments += ["--partition", BY_MONTH, "--column", CARRIER]
         with JobProcess("lake", *arguments, folder=folder, submit=True) as process:
@@ -99,10 +101,10 @@ def read(lake: Path, version: int | None = None) -> pd.DataFrame:
     return frame.sort_values(["topic", "topic_id", "partition", "offset"])
 
 
-def as_flights(frame: pd.DataFrame) -> list[Flight]:
+def as_flights(frame: pd.DataFrame) -> list[Sent]:
     times = frame.timestamp.astype("datetime64[ms, UTC]").astype("int64")
     return [
-        Flight(partition, key, value, tuple((each["key"], each["value"]) for each in headers or ()), time)
+        Sent(partition, key, value, tuple((each["key"], each["value"]) for each in headers or ()), time)
         for partition, key, value, headers, time in zip(
             frame.partition, frame.key, frame.value, frame.headers.map(as_list), times, strict=True
         )
@@ -118,7 +120,7 @@ def complete(frame: pd.DataFrame) -> bool:
     return all(part.offset.tolist() == list(range(len(part))) for _, part in frame.groupby("partition"))
 
 
-def test_each_flight_is_there_once(written: Path, some_flights: list[Flight]) -> None:
+def test_each_flight_is_there_once(written: Path, some_flights: list[Sent]) -> None:
     frame = read(written)
     assert complete(frame)
     assert by_partition(as_flights(frame)) == by_partition(some_flights)
@@ -207,7 +209,7 @@ def read_on(lake: Path, stop: threading.Event) -> list[tuple[int, int]]:
 def test_back_into_a_topic(
     spark: SparkSession,
     written: Path,
-    some_flights: list[Flight],
+    some_flights: list[Sent],
     kwire_broker: BrokerProcess,
     kwire_topic_factory: TopicFactory,
     capsys: pytest.CaptureFixture[str],
@@ -239,8 +241,8 @@ def test_the_lake_knows_by_itself_what_it_has(
     lake = tmp_path / "lake"
     topic, other = (kwire_topic_factory(partitions=2, configs=FOREVER) for _ in range(2))
     january, more, anew = (flights(slice(start, start + 1_000), 2) for start in (0, 1_000, 2_000))
-    publish(kwire_broker.bootstrap, topic, january)
-    publish(kwire_broker.bootstrap, other, more)
+    send(kwire_broker.bootstrap, topic, january)
+    send(kwire_broker.bootstrap, other, more)
     write = ["write", topic, lake, "-b", kwire_broker]
     # Small batches, which become larger files at the same time.
     written = threading.Event()
@@ -257,7 +259,7 @@ def test_the_lake_knows_by_itself_what_it_has(
     DeltaTable(lake).create_checkpoint()
     for file in sorted((lake / "_delta_log").glob("*.json"))[:-1]:
         file.unlink()
-    publish(kwire_broker.bootstrap, topic, more)
+    send(kwire_broker.bootstrap, topic, more)
     run(job.main, *write)
     frame = read(lake)
     assert by_partition(as_flights(frame[frame.topic == topic])) == by_partition(january + more)
@@ -268,7 +270,7 @@ def test_the_lake_knows_by_itself_what_it_has(
     for deleted in admin.delete_topics([topic]).values():
         deleted.result(60)
     create_topic(kwire_broker.bootstrap, topic, 2, FOREVER)
-    publish(kwire_broker.bootstrap, topic, anew)
+    send(kwire_broker.bootstrap, topic, anew)
     run(job.main, *write)
     frame = read(lake)
     frame = frame[frame.topic == topic]
@@ -301,7 +303,7 @@ def compact_on(lake: Path, stop: threading.Event) -> int:
     return times
 
 
-def flight_date(flight: Flight) -> str:
+def flight_date(flight: Sent) -> str:
     return pd.Timestamp(flight.timestamp, unit="ms").strftime("%Y-%m-%d")
 
 
@@ -311,7 +313,7 @@ def test_folders_of_any_value(
     lake = tmp_path / "a lake at 5% [ä]"
     names = ["a b", "c:d", "50%", "x/y=z", "é", "{1}", "[a-b]*?", None]
     sent = flights(slice(0, 4 * len(names)), 1)
-    publish(kwire_broker.bootstrap, kwire_topic, sent)
+    send(kwire_broker.bootstrap, kwire_topic, sent)
     listed = ", ".join("null" if name is None else f"'{name}'" for name in names)
     name = f"name=element_at(array({listed}), int(offset % {len(names)}) + 1)"
     words = ["-b", kwire_broker, "--partition", name, "--partition", "half=date_trunc('HOUR', timestamp)"]
@@ -344,7 +346,7 @@ def small(spark: SparkSession, kwire_broker: BrokerProcess, kwire_topic: str, tm
     """A lake of a few flights, one of them a large record."""
     sent = flights(slice(0, 50), 1)
     sent[7] = sent[7]._replace(value=b"".join(flight.value or b"" for flight in sent))
-    publish(kwire_broker.bootstrap, kwire_topic, sent)
+    send(kwire_broker.bootstrap, kwire_topic, sent)
     run(job.main, "write", kwire_topic, tmp_path / "small", "-b", kwire_broker)
     return tmp_path / "small"
 
@@ -360,7 +362,7 @@ def test_what_a_user_can_put_right_is_one_line(
     here = ["-b", kwire_broker]
     write = ["write", kwire_topic]
     three = kwire_topic_factory(partitions=3, configs=FOREVER)
-    publish(kwire_broker.bootstrap, three, flights(slice(0, 30), 3))
+    send(kwire_broker.bootstrap, three, flights(slice(0, 30), 3))
     run(job.main, "write", three, tmp_path / "three", *here)
     strange = tmp_path / "strange"
     strange.mkdir()

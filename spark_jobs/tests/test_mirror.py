@@ -15,9 +15,10 @@ from kwire.testing.factories import TopicFactory
 from kwire.testing.process import BrokerProcess
 from kwire.testing.topics import create_topic
 from spark_jobs import mirror, topics
-from spark_jobs.tests import flights as data
-from spark_jobs.tests.flights import Flight, by_partition, flights, publish, published
+from spark_jobs.tests.flights import by_partition, flights
 from spark_jobs.tests.jobs import JobProcess, batches, run
+from spark_jobs.tests.producing import Sent, pass_on, send
+from spark_jobs.tests.topics import published
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
 
@@ -49,14 +50,14 @@ def test_there_and_back(
     assert {None} <= {record.key for record in sent} & {record.value for record in sent}
     source = kwire_topic_factory(partitions=3, configs=FOREVER)
     back = kwire_topic_factory.name()
-    publish(kwire_broker.bootstrap, source, sent)
+    send(kwire_broker.bootstrap, source, sent)
     copy(kwire_broker, source, "flights", tmp_path / "there", "--to", kafka.bootstrap)
     assert by_partition(published(kafka.bootstrap, "flights"), times=False) == by_partition(sent, times=False)
     copy(kafka, "flights", back, tmp_path / "back", "--to", kwire_broker.bootstrap)
     assert by_partition(published(kwire_broker.bootstrap, back), times=False) == by_partition(sent, times=False)
     # The checkpoint knows that all is done; a record more is all that the next run copies.
     more = flights(slice(20_000, 20_001), partitions=3)
-    publish(kwire_broker.bootstrap, source, more)
+    send(kwire_broker.bootstrap, source, more)
     copy(kwire_broker, source, "flights", tmp_path / "there", "--to", kafka.bootstrap)
     assert by_partition(published(kafka.bootstrap, "flights"), times=False) == by_partition(sent + more, times=False)
 
@@ -66,7 +67,7 @@ def test_sql_chooses_and_changes(
 ) -> None:
     sent = flights(slice(0, 10_000), partitions=3)
     source, target = kwire_topic_factory(partitions=3, configs=FOREVER), kwire_topic_factory(partitions=2)
-    publish(kwire_broker.bootstrap, source, sent)
+    send(kwire_broker.bootstrap, source, sent)
     far = "get_json_object(string(value), '$.distance') > 2000"
     words = ["--where", far, "--key", "get_json_object(string(value), '$.dest')", "--value", "upper(string(value))"]
     words += ["--header", "was=string(key)", "--header", "at=concat_ws(':', topic, partition, offset)", "--by-key"]
@@ -99,11 +100,11 @@ def test_without_what_was_aborted(
     source = kwire_topic_factory(partitions=2, configs=FOREVER)
     producer = Producer({"bootstrap.servers": kwire_broker.bootstrap, "transactional.id": source, "linger.ms": 20})
     producer.init_transactions()
-    kept: list[Flight] = []
+    kept: list[Sent] = []
     for number, start in enumerate(range(0, 6_000, 1_000)):
         part = sent[start : start + 1_000]
         producer.begin_transaction()
-        data.send(producer, source, part)
+        pass_on(producer, source, part)
         producer.flush()
         if number % 3 == 1:
             producer.abort_transaction()
@@ -130,7 +131,7 @@ def test_broker_and_driver_killed_on_the_way(spark: SparkSession, tmp_path: Path
     state = tmp_path / "state"
     with BrokerProcess() as broker:
         create_topic(broker.bootstrap, source, 3, FOREVER)
-        publish(broker.bootstrap, source, sent)
+        send(broker.bootstrap, source, sent)
         arguments = [source, target, "-b", broker.bootstrap, "--checkpoint", state, "--max-offsets-per-trigger", 1_500]
         with JobProcess("mirror", *arguments, folder=tmp_path, submit=True) as job:
             job.wait_until(lambda: len(batches(state)) >= 3)
@@ -177,7 +178,7 @@ def test_bad_sql_is_one_line(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    publish(kwire_broker.bootstrap, kwire_topic, flights(slice(0, 10), partitions=1))
+    send(kwire_broker.bootstrap, kwire_topic, flights(slice(0, 10), partitions=1))
     with pytest.raises(SystemExit, match=r"^1$"):
         copy(kwire_broker, kwire_topic, kwire_topic_factory.name(), tmp_path, *options)
     line = one_line(capsys)
@@ -225,7 +226,7 @@ def test_what_the_target_refuses_is_one_line(
     source, target = kwire_topic_factory(configs=FOREVER), kwire_topic_factory(configs={"max.message.bytes": 20_000})
     sent = flights(slice(0, 100), partitions=1)
     sent[50] = sent[50]._replace(value=b"".join(flight.value or b"" for flight in sent))
-    publish(kwire_broker.bootstrap, source, sent)
+    send(kwire_broker.bootstrap, source, sent)
     with pytest.raises(SystemExit, match=r"^1$"):
         copy(kwire_broker, source, target, tmp_path)
     assert "max.message.bytes" in one_line(capsys)
@@ -240,9 +241,9 @@ def test_records_that_went_before_they_were_read(
 ) -> None:
     source, target = kwire_topic_factory(configs=FOREVER), kwire_topic_factory()
     first, lost, last = (flights(slice(start, start + 100), partitions=1) for start in (0, 100, 200))
-    publish(kwire_broker.bootstrap, source, first)
+    send(kwire_broker.bootstrap, source, first)
     copy(kwire_broker, source, target, tmp_path)
-    publish(kwire_broker.bootstrap, source, lost + last)
+    send(kwire_broker.bootstrap, source, lost + last)
     delete_records(kwire_broker.bootstrap, source, 200)
     capsys.readouterr()
     with pytest.raises(SystemExit, match=r"^1$"):

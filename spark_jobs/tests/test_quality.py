@@ -20,8 +20,7 @@ from kwire.testing.factories import TopicFactory
 from kwire.testing.process import BrokerProcess
 from spark_jobs import command_line
 from spark_jobs.quality import main
-from spark_jobs.tests import topics
-from spark_jobs.tests.flight_rows import flights
+from spark_jobs.tests import nyc, topics
 from spark_jobs.tests.jobs import PATIENCE_S, JobProcess, run
 from spark_jobs.tests.producing import Sent, send, send_in_transaction
 
@@ -98,7 +97,7 @@ class Source:
         self.bad: dict[Place, Planted] = {}
         ends: Counter[int] = Counter()
         pending = itertools.cycle(faults)
-        for number, row in enumerate(flights(STEP)):
+        for number, row in enumerate(nyc.every(STEP)):
             partition = number % PARTITIONS
             place = (partition, ends[partition])
             ends[partition] += 1
@@ -170,7 +169,7 @@ def test_json_records_come_to_their_topics_with_all_that_they_are(
     good, bad = f"{source}-good", f"{source}-bad"
     send(kwire_broker.bootstrap, source, json_source.records.values())
     # With --committed-only nobody hears of these, good or bad.
-    taken_back = [Sent(0, b"aborted", as_json(flights(STEP)[0])), Sent(0, b"aborted", b"{")]
+    taken_back = [Sent(0, b"aborted", as_json(nyc.every(STEP)[0])), Sent(0, b"aborted", b"{")]
     send_in_transaction(kwire_broker.bootstrap, source, taken_back, commit=False)
     arguments = [source, good, bad, "--schema", HERE / "flight.schema.json", "--formats", "--same-partitions"]
     arguments += ["--committed-only", "--checkpoint", tmp_path, "-b", kwire_broker.bootstrap]

@@ -20,8 +20,9 @@ from kwire.testing.process import BrokerProcess
 from spark_jobs import topics as job_topics
 from spark_jobs.state import main
 from spark_jobs.tests import topics
-from spark_jobs.tests.flights import Flight, flights, publish
+from spark_jobs.tests.flights import flights
 from spark_jobs.tests.jobs import JobProcess, batches, run
+from spark_jobs.tests.producing import Sent, send
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
 
@@ -37,7 +38,7 @@ Silence = tuple[str, str, str]
 
 
 @pytest.fixture(scope="module")
-def sent() -> list[Flight]:
+def sent() -> list[Sent]:
     """A month; flights of one day and the next come in any order."""
     chance = random.Random(31)
     given = flights(JANUARY, partitions=3)
@@ -46,13 +47,13 @@ def sent() -> list[Flight]:
 
 
 @pytest.fixture(scope="module")
-def source(kwire_broker: BrokerProcess, sent: list[Flight]) -> str:
+def source(kwire_broker: BrokerProcess, sent: list[Sent]) -> str:
     topic = TopicFactory(kwire_broker, "flights")(partitions=3, configs={"retention.ms": -1})
-    publish(kwire_broker.bootstrap, topic, sent)
+    send(kwire_broker.bootstrap, topic, sent)
     return topic
 
 
-def flown(sent: Iterable[Flight]) -> dict[str, list[tuple[int, float]]]:
+def flown(sent: Iterable[Sent]) -> dict[str, list[tuple[int, float]]]:
     """The hours (ms) and delays of the carrier's flights that were not cancelled, by plane."""
     found = defaultdict(list)
     for flight in sent:
@@ -61,7 +62,7 @@ def flown(sent: Iterable[Flight]) -> dict[str, list[tuple[int, float]]]:
     return found
 
 
-def expected_totals(sent: Iterable[Flight]) -> dict[str, dict[str, Any]]:
+def expected_totals(sent: Iterable[Sent]) -> dict[str, dict[str, Any]]:
     """By plane."""
     return {
         plane: {
@@ -75,7 +76,7 @@ def expected_totals(sent: Iterable[Flight]) -> dict[str, dict[str, Any]]:
     }
 
 
-def expected_silences(sent: Iterable[Flight]) -> set[Silence]:
+def expected_silences(sent: Iterable[Sent]) -> set[Silence]:
     """Those whose end the watermark has reached."""
     planes = flown(sent)
     watermark = max(at for entries in planes.values() for at, _ in entries) - WATERMARK_MS
@@ -115,7 +116,7 @@ def test_a_killed_job_goes_on_with_its_state_and_its_timers(
     kwire_broker: BrokerProcess,
     kwire_topic_factory: TopicFactory,
     source: str,
-    sent: list[Flight],
+    sent: list[Sent],
     tmp_path: Path,
 ) -> None:
     totals, told = kwire_topic_factory.name(), kwire_topic_factory.name()
@@ -143,12 +144,12 @@ def test_what_is_told_does_not_depend_on_batches_and_what_is_late_changes_nothin
     spark: SparkSession,
     kwire_broker: BrokerProcess,
     kwire_topic_factory: TopicFactory,
-    sent: list[Flight],
+    sent: list[Sent],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     source = kwire_topic_factory(partitions=3, configs={"retention.ms": -1})
-    publish(kwire_broker.bootstrap, source, sent)
+    send(kwire_broker.bootstrap, source, sent)
     totals, told = kwire_topic_factory.name(), kwire_topic_factory.name()
     arguments = [source, totals, told, *OPTIONS, "-b", kwire_broker, "--checkpoint", tmp_path / "state"]
     run(main, *arguments)
@@ -163,7 +164,7 @@ def test_what_is_told_does_not_depend_on_batches_and_what_is_late_changes_nothin
     following = departure(some[0], end + 5 * DAY_MS)
     others = [departure(some[1], start + DAY_MS), departure(None, end), departure(some[2], None)]
     others += [following._replace(value=value) for value in (None, b'{"tailnum": ')]
-    publish(kwire_broker.bootstrap, source, [*others, following])
+    send(kwire_broker.bootstrap, source, [*others, following])
     with pytest.raises(SystemExit, match=r"^1$"):
         run(main, *arguments)
     assert "a value does not follow its schema" in one_line(capsys)
@@ -174,9 +175,9 @@ def test_what_is_told_does_not_depend_on_batches_and_what_is_late_changes_nothin
     assert topics.last_values(kwire_broker.bootstrap, totals) == expected_totals(after)
 
 
-def departure(plane: str | None, at: int | None) -> Flight:
+def departure(plane: str | None, at: int | None) -> Sent:
     value = {"carrier": CARRIER, "tailnum": plane, "time_hour": None if at is None else iso(at), "dep_delay": 7}
-    return Flight(0, None if plane is None else plane.encode(), json.dumps(value).encode(), (), at or 0)
+    return Sent(0, None if plane is None else plane.encode(), json.dumps(value).encode(), (), at or 0)
 
 
 def test_what_a_user_can_put_right_is_one_line(

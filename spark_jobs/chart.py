@@ -75,8 +75,12 @@ def main(
 
 def last_values(records: DataFrame) -> DataFrame:
     """Keys and their last values, as text; not those whose last value is null, which deletes them."""
-    latest = f.max_by(f.col("value").cast("string"), f.struct("timestamp", "offset"))
-    found = records.groupBy("key").agg(latest.alias("value")).where("value IS NOT NULL")
+    value = f.max_by(f.struct("timestamp", f.col("value").cast("string").alias("value")), "offset")
+    latest = records.groupBy("key", "partition").agg(value.alias("last"))
+    # A key is in one partition, unless they have become more since.
+    found = (
+        latest.groupBy("key").agg(f.max_by("last.value", "last.timestamp").alias("value")).where("value IS NOT NULL")
+    )
     return found.select(f.col("key").cast("string").alias("key"), "value")
 
 

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -109,13 +110,21 @@ def _json(contents: Any, *, formats: bool) -> Callable[[bytes], list[Exception]]
     draft = jsonschema.validators.validator_for(contents)
     checker = draft.FORMAT_CHECKER if formats else None
     # With a registry of ours nothing is fetched: references were resolved when the schema was loaded.
-    validator = draft(contents, format_checker=checker, registry=DRAFTS)
+    validator = jsonschema.validators.extend(draft, {"multipleOf": _multiple_of})(
+        contents, format_checker=checker, registry=DRAFTS
+    )
 
     def parse(value: bytes) -> list[Exception]:
         datum = json.loads(value.decode("utf-8"), parse_constant=_refuse_constant)
         return sorted(validator.iter_errors(datum), key=lambda error: (error.json_path, error.message))
 
     return parse
+
+
+def _multiple_of(validator: Any, step: float, datum: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
+    """By what is written there, in tens: 19.99 is a multiple of 0.01, though its nearest binary fraction is none."""
+    if validator.is_type(datum, "number") and (Fraction(str(datum)) / Fraction(str(step))).denominator != 1:
+        yield jsonschema.ValidationError(f"{datum!r} is not a multiple of {step!r}")
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -14,7 +14,7 @@ if __name__ == "__main__":
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from pathlib import Path
@@ -25,6 +25,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
+from spark_jobs.checkpoints import claim
 from spark_jobs.faults import explained, quiet
 from spark_jobs.session import open_session
 from spark_jobs.topics import Cluster, Reading
@@ -45,8 +46,15 @@ class Run:
         """Started when it is first asked for, so that a wrong command line does not wait for it."""
         return open_session(self.name, self.spark_settings)
 
-    def start(self, writer: DataStreamWriter, checkpoint: Path, *, follow: bool) -> StreamingQuery:
-        """Starts a query that ends when all that was there at its start is written, unless it follows."""
+    def start(
+        self, writer: DataStreamWriter, checkpoint: Path, *, follow: bool, topics: Sequence[str] = (), **meaning: Any
+    ) -> StreamingQuery:
+        """Starts a query that ends when all that was there at its start is written, unless it follows.
+
+        `topics` are those that it reads; `meaning` is what another checkpoint is needed for where it is changed, by the
+        names that users know. Raises Fault where the checkpoint is for something else.
+        """
+        claim(checkpoint, self.name, {topic: self.cluster.topic_id(self.spark, topic) for topic in topics}, meaning)
         writer = writer.option("checkpointLocation", str(checkpoint.resolve()))
         writer = writer.trigger(processingTime="1 second") if follow else writer.trigger(availableNow=True)
         return writer.start()

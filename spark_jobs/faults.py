@@ -18,6 +18,8 @@ def explained(error: Exception) -> str | None:
     """One line for an error of Spark that is about what the user gave; None where it is about anything else."""
     if isinstance(error, Fault):
         return str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
     text = str(error)
     if isinstance(error, (AnalysisException, IllegalArgumentException)):
         return text.strip().split("\n", 1)[0]
@@ -70,7 +72,7 @@ _KNOWN = (
     ),
     (
         r"RecordTooLargeException: ([^\n]*)",
-        "{}; raise it with --kafka max.request.size=BYTES, and max.message.bytes of the topic",
+        "{}; raise it with max.request.size=BYTES by --kafka (or --to-kafka), and max.message.bytes of the topic",
     ),
     (r"TimeoutException: ([^\n]*)", "the brokers did not answer in time: {}"),
 )

@@ -124,7 +124,7 @@ def main(
         if rate is not None:
             gate = stack.enter_context(RateGate(rate, run.spark))
             written = written.mapInArrow(gate.passing, written.schema)
-        query = run.start(run.cluster.sink(written), checkpoint, follow=follow)
+        query = run.start(run.cluster.sink(written), checkpoint, follow=follow, topic=topic)
         for batch in progress.batches(query):
             count.add(batch.observedMetrics)
             bar.show(batch)

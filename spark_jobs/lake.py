@@ -17,6 +17,7 @@ The lake and its checkpoints lie in a folder of the local machine, or one that a
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -84,7 +85,14 @@ MEGABYTE = 1 << 20
 ABANDONED_HOURS = 24
 """A file that no version of the log names after that time won't be named any more."""
 
-lake_folder = click.argument("lake", type=click.Path(file_okay=False, path_type=Path))
+
+def _local(context: click.Context, option: click.Parameter, given: Path) -> Path:
+    if re.match(r"[a-z][a-z0-9+.-]+:/", str(given)):
+        raise click.BadParameter("a folder, not an address: object stores are left out")
+    return given
+
+
+lake_folder = click.argument("lake", type=click.Path(file_okay=False, path_type=Path), callback=_local)
 
 
 @click.group("lake", help=paragraphs(__doc__))
@@ -122,7 +130,14 @@ def write(
     identity = run.cluster.topic_id(run.spark, topic)
     records = run.cluster.stream(run.spark, topic, reading).withColumn("topic_id", f.lit(identity))
     records = _with(_with(records, columns), folders)
-    append = Append(lake, topic, identity, records.schema, tuple(name for name, _ in folders))
+    append = Append(
+        lake,
+        topic,
+        identity,
+        lambda: run.cluster.topic_id(run.spark, topic),
+        records.schema,
+        tuple(name for name, _ in folders),
+    )
     with sole(lake, f"write-{topic}"):
         append.prepare(partitions)
         stream = records.writeStream.foreachBatch(append)

@@ -11,7 +11,7 @@ import fcntl
 import json
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote
@@ -98,7 +98,19 @@ class Append:
     batch: that holds whatever is lost, even the checkpoint, and whatever batches are made of.
     """
 
-    def __init__(self, lake: Path, topic: str, identity: str, schema: StructType, folders: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        lake: Path,
+        topic: str,
+        identity: str,
+        current: Callable[[], str],
+        schema: StructType,
+        folders: tuple[str, ...],
+    ) -> None:
+        """`identity` is the id of the topic that is read, `current` tells which one has its name by now."""
+        self._topic = topic
+        self._identity = identity
+        self._current = current
         self._lake = lake.resolve()
         self._staging = self._lake / "_staging" / f"{topic}-{identity}"
         self._schema = StructType([StructField(each.name, each.dataType, True) for each in schema.fields])
@@ -127,6 +139,8 @@ class Append:
             # What a crash left there goes.
             .parquet(f"file://{self._staging}", mode="overwrite")
         )
+        if self._current() != self._identity:
+            raise Fault(f"{self._topic} was made anew while it was read: start again, and the new one is read")
         if written := sorted(self._staging.rglob("*.parquet")):
             table = self._table()
             after = _ends(written)

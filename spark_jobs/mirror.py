@@ -58,6 +58,8 @@ def main(
     checkpoint: Path,
     follow: bool,
 ) -> None:
+    if to is None and to_kafka:
+        raise click.UsageError("--to-kafka goes with --to")
     there = Cluster(to, dict(to_kafka)) if to is not None else run.cluster
     partitions = run.cluster.demand(run.spark, source)[source]
     present = there.provide(run.spark, target, partitions, {})
@@ -67,7 +69,7 @@ def main(
         raise Fault(f"{target} has {present} partitions, {source} has {partitions}: add some, or use --by-key")
     records = copies(run.cluster.stream(run.spark, source, reading), where, key, value, dict(headers), by_key=by_key)
     writer = there.sink(records, target)
-    run.start(writer, checkpoint, follow=follow).awaitTermination()
+    run.start(writer, checkpoint, follow=follow, topics=[source], target=target).awaitTermination()
 
 
 def copies(

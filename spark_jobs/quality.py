@@ -98,7 +98,7 @@ def main(
         run.cluster.stream(run.spark, source, reading), schema, good, bad, same_partitions=same_partitions
     )
     writer = run.cluster.sink(records)
-    passed, failed = watch(run.start(writer, checkpoint, follow=follow))
+    passed, failed = watch(run.start(writer, checkpoint, follow=follow, topics=[source], good=good, bad=bad))
     print(f"{source}: {passed:,} good records to {good}, {failed:,} bad ones to {bad}")
 
 

@@ -100,7 +100,8 @@ def main(
     run.cluster.provide(spark, totals, partitions, {"cleanup.policy": "compact"})
     run.cluster.provide(spark, silences, partitions, {})
     writer = run.cluster.sink(records).outputMode("update")
-    run.start(writer, checkpoint, follow=follow).awaitTermination()
+    meaning = {"totals": totals, "silences": silences, "--by": by, "--idle": idle, "--schema": schema}
+    run.start(writer, checkpoint, follow=follow, topics=[source], **meaning).awaitTermination()
 
 
 def entries(given: DataFrame, by: str, add: str, time: str, watermark: timedelta) -> DataFrame:

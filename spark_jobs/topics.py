@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter
 
 from spark_jobs.faults import Fault
+from spark_jobs.session import CONNECTOR
 
 WAIT_MS = 15_000
 """How long a broker that does not answer is waited for before a job begins. Once it runs, the clients inside Spark
@@ -126,6 +128,9 @@ class Admin:
             "request.timeout.ms": str(WAIT_MS),
         }.items():
             properties.setProperty(name, value)
+        kind = self.jvm.org.apache.kafka.clients.admin.AdminClient
+        if not isinstance(kind, JavaClass):
+            raise Fault(f"this Spark has no connector for Kafka: spark-submit --packages {CONNECTOR}")
         self.client = self.asked(lambda: self.jvm.org.apache.kafka.clients.admin.AdminClient.create(properties))
         return self
 

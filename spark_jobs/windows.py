@@ -111,6 +111,8 @@ def main(
 ) -> None:
     if (length is None) == (gap is None):
         raise click.UsageError("either --window or --session")
+    if timedelta() in (length, gap):
+        raise click.UsageError("a window must have a length")
     if slide is not None and length is None:
         raise click.UsageError("--slide goes with --window")
     if gap is not None and (mode not in (None, "append") or not by):
@@ -127,10 +129,13 @@ def main(
     results = results_of(grouped.agg(*map(f.expr, aggregates)), len(by))
     run.cluster.provide(run.spark, target, partitions, {})
     writer = run.cluster.sink(results, target).outputMode(mode)
+    meaning = {"target": target, "--window": length, "--slide": slide, "--session": gap, "--mode": mode}
+    meaning |= {"--time": time, "--by": by, "--aggregate": aggregates}
     count = Count()
     with ExitStack() as stack:
         stack.callback(lambda: print(f"windows: {count.told(target, mode)}"))
-        for batch in progress.batches(run.start(writer, checkpoint, follow=follow)):
+        query = run.start(writer, checkpoint, follow=follow, topics=[source], **meaning)
+        for batch in progress.batches(query):
             count.add(batch)
 
 

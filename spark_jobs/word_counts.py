@@ -110,7 +110,8 @@ def count(
     value = f.to_json(f.struct(start.alias("window_start"), end.alias("window_end"), "word", "count"))
     records = counts.select(f.concat_ws(" ", start, "word").alias("key"), value.alias("value"))
     writer = run.cluster.sink(records, counts_topic).outputMode("update")
-    run.start(writer, checkpoint, follow=follow).awaitTermination()
+    meaning = {"--counts-topic": counts_topic, "--window": window}
+    run.start(writer, checkpoint, follow=follow, topics=[lines_topic], **meaning).awaitTermination()
 
 
 def lines_of(records: DataFrame) -> DataFrame:

@@ -5,8 +5,9 @@
     python -m spark_jobs.enrich distinct orders orders-once --id record.key --watermark "1 hour" --checkpoint ./once
 
 Keys, values and headers are copied as they are. Of records with one id whose times are up to --watermark apart, one is
-copied: the first, or any where a batch holds several. An id is forgotten when the latest time seen is past its first
-record by twice as much, so --watermark bounds what is kept. Records that lie further than --watermark behind the latest
+copied: the first, or any where a batch holds several; one whose id is null, in all its parts, has none, and is copied.
+An id is forgotten when the latest time seen is past its first record by twice as much, so --watermark bounds what is
+kept. Records that lie further than --watermark behind the latest
 time may be left out, whether they came before or not; those without a time are.
 
 At least once: a batch that was under way at a crash is written again. Which ids have come is kept in the checkpoint.
@@ -57,8 +58,12 @@ def main(
     records = run.cluster.stream(run.spark, source, reading)
     given = events(records, schema, malformed) if schema is not None else whole(records)
     parts = {f"_id{number}": f.expr(part) for number, part in enumerate(ids)}
+    # A record without an id has its own place for one.
+    place = f.concat_ws(":", f"{RECORD}.partition", f"{RECORD}.offset")
+    parts["_place"] = f.when(f.coalesce(*(part.cast("string") for part in parts.values())).isNull(), place)
     found = timed(given.withColumns(parts), "_time", time, watermark).dropDuplicatesWithinWatermark(list(parts))
     run.cluster.provide(run.spark, target, partitions, {})
     output = found.select(f"{RECORD}.key", f"{RECORD}.value", f"{RECORD}.headers")
     writer = run.cluster.sink(output, target)
-    run.start(writer, checkpoint, follow=follow).awaitTermination()
+    meaning = {"target": target, "--id": ids}
+    run.start(writer, checkpoint, follow=follow, topics=[source], **meaning).awaitTermination()

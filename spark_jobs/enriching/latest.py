@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +25,7 @@ class _Version:
     """The table as a batch saw it."""
 
     batch: int
+    topic_id: str
     offsets: Mapping[int, int]
     """Of each partition: the first offset that is not in it."""
     data: str
@@ -39,9 +40,9 @@ class LatestValues:
     goes.
     """
 
-    def __init__(self, cluster: Cluster, topic: str, folder: Path, *, committed_only: bool) -> None:
+    def __init__(self, cluster: Cluster, topic: str, folder: Path, reading: Reading) -> None:
         self._cluster = cluster
-        self._committed_only = committed_only
+        self._reading = replace(reading, max_offsets_per_trigger=None)
         self._topic = topic
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
@@ -64,23 +65,24 @@ class LatestValues:
         return spark.read.schema(SCHEMA).parquet(str(self._folder / version.data))
 
     def _advanced(self, spark: SparkSession, before: _Version | None, batch: int) -> _Version:
-        ends = self._cluster.ends(spark, self._topic, committed_only=self._committed_only)
+        topic_id = self._cluster.topic_id(spark, self._topic)
+        ends = self._cluster.ends(spark, self._topic, committed_only=self._reading.committed_only)
         starts = {partition: before.offsets.get(partition, _EARLIEST) if before else _EARLIEST for partition in ends}
-        if before and before.offsets == ends:
-            return _Version(batch, ends, before.data)
-        if before and any(ends.get(partition, -1) < start for partition, start in before.offsets.items()):
+        if before and before.topic_id != topic_id:
             raise Fault(f"{self._topic} was made anew: remove {self._folder}, and the table is read from its beginning")
+        if before and before.offsets == ends:
+            return _Version(batch, topic_id, ends, before.data)
         news = self._news(spark, starts, ends)
         rows = news.where("value IS NOT NULL")
         if before:
             rows = self._rows(spark, before).join(news, "key", "left_anti").unionByName(rows)
         data = f"rows-{batch}"
         rows.write.mode("overwrite").parquet(str(self._folder / data))
-        return _Version(batch, ends, data)
+        return _Version(batch, topic_id, ends, data)
 
     def _news(self, spark: SparkSession, starts: Mapping[int, int], ends: Mapping[int, int]) -> DataFrame:
         """The last value of each key between these offsets; null where it is deleted."""
-        options = Reading(committed_only=self._committed_only).options | {
+        options = self._reading.options | {
             "startingOffsets": json.dumps({self._topic: starts}),
             "endingOffsets": json.dumps({self._topic: ends}),
         }
@@ -90,12 +92,12 @@ class LatestValues:
     def _version(self, batch: int) -> _Version:
         told = json.loads(self._file(batch).read_text())
         offsets = {int(partition): offset for partition, offset in told["offsets"].items()}
-        return _Version(batch, offsets, told["data"])
+        return _Version(batch, told["topic_id"], offsets, told["data"])
 
     def _keep(self, version: _Version) -> None:
         draft = self._folder / "draft"
         with draft.open("w") as file:
-            json.dump({"offsets": version.offsets, "data": version.data}, file)
+            json.dump({"topic_id": version.topic_id, "offsets": version.offsets, "data": version.data}, file)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self._file(version.batch))

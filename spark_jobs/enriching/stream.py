@@ -85,4 +85,5 @@ def main(
     output = joined.select(*outgoing(select or [*fields(asked), name]))
     run.cluster.provide(run.spark, target, partitions, {})
     writer = run.cluster.sink(output, target)
-    run.start(writer, checkpoint, follow=follow).awaitTermination()
+    meaning = {"target": target, "--on": on, "--from": begin, "--to": end}
+    run.start(writer, checkpoint, follow=follow, topics=[source, other], **meaning).awaitTermination()

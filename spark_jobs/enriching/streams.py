@@ -7,6 +7,7 @@ from datetime import timedelta
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from spark_jobs.columns import quoted
 from spark_jobs.command_line import Run
 from spark_jobs.durations import words
 from spark_jobs.events import RECORD, json_of
@@ -33,7 +34,8 @@ def fields(given: DataFrame) -> list[str]:
 
 def outgoing(columns: list[str] | str) -> tuple[Column, ...]:
     """What is to be written: the key and the headers of the record, and this."""
-    return f.col(f"{RECORD}.key"), json_of(columns).alias("value"), f.col(f"{RECORD}.headers")
+    parts = columns if isinstance(columns, str) else [quoted(name) for name in columns]
+    return f.col(f"{RECORD}.key"), json_of(parts).alias("value"), f.col(f"{RECORD}.headers")
 
 
 def kind(inner: bool) -> str:

@@ -21,6 +21,7 @@ import click
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from spark_jobs.columns import quoted
 from spark_jobs.command_line import Run, checkpoint, follow, job, reads
 from spark_jobs.enriching.latest import SCHEMA, LatestValues
 from spark_jobs.enriching.options import inner, schema, select
@@ -64,7 +65,7 @@ def main(
     follow: bool,
 ) -> None:
     partitions = sources(run, target, source, table)
-    latest = LatestValues(run.cluster, table, checkpoint / "table", committed_only=reading.committed_only)
+    latest = LatestValues(run.cluster, table, checkpoint / "table", reading)
 
     def enriched(records: DataFrame, rows: DataFrame) -> DataFrame:
         asked = events(records, schema, malformed)
@@ -78,12 +79,13 @@ def main(
     records = run.cluster.stream(run.spark, source, reading)
     enriched(records, run.spark.createDataFrame([], SCHEMA))  # finds what is wrong with an expression
     run.cluster.provide(run.spark, target, partitions, {})
-    run.start(records.writeStream.foreachBatch(write), checkpoint, follow=follow).awaitTermination()
+    writer = records.writeStream.foreachBatch(write)
+    run.start(writer, checkpoint, follow=follow, topics=[source, table], target=target).awaitTermination()
 
 
 def with_row(asked: DataFrame, table: DataFrame, on: str, name: str, select: str | None, *, inner: bool) -> DataFrame:
     """Key, value and headers of what is to be written, each partition in its order."""
-    row = table.select(_ROW[0], f.struct(*(each for each in table.columns if each not in _ROW)).alias(name))
+    row = table.select(_ROW[0], f.struct(*(quoted(each) for each in table.columns if each not in _ROW)).alias(name))
     joined = asked.withColumn("_on", as_bytes(on)).join(row, f.col("_on") == f.col(_ROW[0]), kind(inner))
     if not joined.isStreaming:
         # A join may deal rows out anew.

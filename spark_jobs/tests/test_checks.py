@@ -173,3 +173,13 @@ def test_older_drafts_are_known(tmp_path: Path, draft: str) -> None:
     check = check_of(schema_file(tmp_path, contents))
     assert check(b'{"dest": "ORD"}') is None
     assert check(b'{"dest": 1}') is not None
+
+
+def test_multiples_are_counted_in_tens(tmp_path: Path) -> None:
+    path = tmp_path / "price.schema.json"
+    path.write_text('{"type": "number", "multipleOf": 0.01}')
+    check = check_of(path)
+    assert [check(value) for value in (b"19.99", b"0.07", b"8.61", b"1e2", b"-3", b"7")] == [None] * 6
+    told = check(b"0.005")
+    assert told is not None
+    assert told[1] == "$: 0.005 is not a multiple of 0.01"

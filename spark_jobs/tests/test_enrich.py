@@ -12,10 +12,12 @@ from typing import Any
 import pandas as pd
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from kwire.testing.factories import TopicFactory
 from kwire.testing.process import BrokerProcess
+from kwire.testing.topics import create_topic
 from spark_jobs import topics as cluster
 from spark_jobs.enrich import main
 from spark_jobs.tests import topics
@@ -321,3 +323,35 @@ def test_malformed_values_can_be_left_out(
     arguments = ["--id", "record.offset", "--schema", FLIGHT, "--watermark", "1 day", "--malformed", "drop"]
     run(main, "distinct", kwire_topic, target, *arguments, "-b", kwire_broker, "--checkpoint", tmp_path)
     assert counted(values(kwire_broker, target)) == counted(rows)
+
+
+def test_records_without_an_id_are_not_one(
+    spark: SparkSession, kwire_broker: BrokerProcess, kwire_topic_factory: TopicFactory, tmp_path: Path
+) -> None:
+    source, target = kwire_topic_factory(), kwire_topic_factory.name()
+    publish(kwire_broker.bootstrap, source, [{"id": 1}, {"n": 2}, {"n": 3}, {"id": 1}], key=lambda row: None)
+    words = ["--id", "id", "--schema", "id INT, n INT", "--watermark", "1 hour", "--checkpoint", tmp_path]
+    run(main, "distinct", source, target, *words, "-b", kwire_broker.bootstrap)
+    assert counted(values(kwire_broker, target)) == counted([{"id": 1}, {"n": 2}, {"n": 3}])
+
+
+def test_names_with_dots_and_a_table_that_was_made_anew(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BrokerProcess() as broker:
+        words = ["table", "asked", "told", "--table", "db.public.planes", "--schema", "n INT"]
+        words += ["--table-schema", "model STRING", "-b", broker.bootstrap, "--checkpoint", tmp_path]
+        for topic in ("asked", "db.public.planes"):
+            create_topic(broker.bootstrap, topic, 1, {})
+        publish(broker.bootstrap, "db.public.planes", [{"model": "B 737"}], key=lambda row: "a")
+        publish(broker.bootstrap, "asked", [{"n": 1}], key=lambda row: "a")
+        run(main, *words)
+        assert values(broker, "told") == [{"n": 1, "db.public.planes": {"model": "B 737"}}]
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.delete_topics(["db.public.planes"])["db.public.planes"].result(30)
+        create_topic(broker.bootstrap, "db.public.planes", 1, {})
+        publish(broker.bootstrap, "db.public.planes", [{"model": "A 320"}] * 3, key=lambda row: "a")
+        capsys.readouterr()
+        with pytest.raises(SystemExit, match=r"^1$"):
+            run(main, *words)
+        assert "db.public.planes was made anew" in capsys.readouterr().err

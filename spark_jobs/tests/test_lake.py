@@ -408,3 +408,24 @@ def fails(words: list[object], complaint: str, capsys: pytest.CaptureFixture[str
     (line,) = said.err.splitlines()
     assert line.startswith(f"lake {words[0]}: ")
     assert complaint in line
+
+
+def test_a_topic_that_is_made_anew_while_it_is_read(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = tmp_path / "lake"
+    with BrokerProcess() as broker:
+        create_topic(broker.bootstrap, TOPIC, 1, FOREVER)
+        send(broker.bootstrap, TOPIC, flights(slice(0, 5), 1))
+        with JobProcess("lake", "write", TOPIC, lake, "-b", broker, "--follow", folder=tmp_path) as process:
+            process.wait_until(lambda: batches(lake) > 0)
+            admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+            admin.delete_topics([TOPIC])[TOPIC].result(30)
+            create_topic(broker.bootstrap, TOPIC, 1, FOREVER)
+            send(broker.bootstrap, TOPIC, flights(slice(5, 14), 1))
+            said = process.finish(1)
+        assert said.splitlines()[-1].startswith("lake write: ")
+        run(job.main, "write", TOPIC, lake, "-b", broker)
+    frame = read(lake)
+    assert all(complete(records) for _, records in frame.groupby("topic_id"))
+    assert sorted(frame.groupby("topic_id").size()) == [5, 9]

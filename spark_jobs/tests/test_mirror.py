@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -268,3 +269,23 @@ def test_a_wrong_topic_in_a_process_of_its_own(kwire_broker: BrokerProcess, tmp_
     assert said.splitlines()[-1] == f"mirror: {kwire_broker} has no topic none"
     assert "Traceback" not in said
     assert "\tat " not in said
+
+
+def test_a_topic_that_was_made_anew_is_not_gone_on_with(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with BrokerProcess() as broker:
+        create_topic(broker.bootstrap, "source", 1, FOREVER)
+        send(broker.bootstrap, "source", flights(slice(0, 5), partitions=1))
+        copy(broker, "source", "copy", tmp_path)
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.delete_topics(["source"])["source"].result(30)
+        create_topic(broker.bootstrap, "source", 1, FOREVER)
+        send(broker.bootstrap, "source", flights(slice(5, 14), partitions=1))
+        capsys.readouterr()
+        for target, complaint in (("copy", "source was made anew since"), ("other", "source was made anew since")):
+            with pytest.raises(SystemExit, match=r"^1$"):
+                copy(broker, "source", target, tmp_path)
+            assert complaint in one_line(capsys)
+        with pytest.raises(click.UsageError, match="--to-kafka goes with --to"):
+            copy(broker, "source", "copy", tmp_path, "--to-kafka", "acks=1")

@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-spark-4.2 lint bench crash soak spark jars kcat format clean
+.PHONY: help run test test-spark-4.2 lint bench bench-guard crash soak spark jars kcat format clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -21,6 +21,7 @@ help:
 # make test-spark-4.2   runs the tests of spark_jobs/ with Spark 4.2
 # make lint   checks style (ruff), types (mypy) and the direction of imports (import-linter)
 # make bench  measures kwire beside Apache Kafka; BENCH="--pairs 5 --only fresh" passes options on
+# make bench-guard   counts what a request costs in calls and memory; GUARD=--update writes it down
 # make crash  kills brokers under producers and pipelines, hundreds of times; CRASH="--rounds 20 --seed 7" passes options on
 # make soak   streams at a steady rate for ten minutes, and looks at lag and memory; SOAK="--seconds 60" passes options on
 # make spark  sets up what spark_jobs/ needs: Spark 4.0 in .venv, Spark 4.2 in .venv-spark-4.2, their Kafka connectors
@@ -42,6 +43,9 @@ lint: $(VENV)/.lint
 # A broker that may not keep its bytecode would compile itself at every start.
 bench: $(VENV)/.test jars
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m benchmarks $(BENCH)
+
+bench-guard: $(VENV)/.test
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m benchmarks.guard $(GUARD)
 
 crash: $(VENV)/.test jars
 	$(BIN)/python -m compat_tests.durability $(CRASH)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import statistics
 import time
@@ -13,7 +12,7 @@ from typing import Any
 import trio
 
 from benchmarks.first_produce import produce_first
-from benchmarks.process import cpu_seconds, resident_mb
+from benchmarks.process import cpu_seconds, forget_cached, resident_mb
 from benchmarks.steps import Figures, StartBroker
 from kwire.client.connection import Connection
 from kwire.ports.tcp import TcpTransport
@@ -71,7 +70,7 @@ class _Life:
         started = time.perf_counter()
         broker.stop(timeout=_PATIENCE_S)
         figures["s to stop"] = time.perf_counter() - started
-        self._forget_cached()
+        forget_cached(Path(broker.data_dir))
         self._start("clean, nothing cached")
         broker.stop(timeout=_PATIENCE_S)
         self._start("clean")
@@ -89,15 +88,6 @@ class _Life:
         produce_first(host, int(port), TOPIC, time.monotonic() + _PATIENCE_S)
         self._figures[f"s to first ack: {state}"] = time.perf_counter() - started
         self._figures[f"CPU s to first ack: {state}"] = cpu_seconds(broker.pid)
-
-    def _forget_cached(self) -> None:
-        """Has the system forget what it has of the broker's files in memory."""
-        os.sync()
-        for path in Path(self._broker.data_dir).rglob("*"):
-            if path.is_file():
-                descriptor = os.open(path, os.O_RDONLY)
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-                os.close(descriptor)
 
     async def _connect(self) -> Connection:
         host, port = self._broker.bootstrap.rsplit(":", 1)
@@ -147,7 +137,7 @@ class _Life:
                 raise RuntimeError(f"a look-up of {time_ms} got {found.error_code}, offset {found.offset}")
 
         for name, ask in (("fetch at a random offset", fetch), ("look-up of a random time", look_up)):
-            await trio.to_thread.run_sync(self._forget_cached)
+            await trio.to_thread.run_sync(forget_cached, Path(self._broker.data_dir))
             await self._time(f"{name}, nothing cached", ask, numbers)
             await self._time(f"{name}, cached", ask, numbers)
         connection.close()

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from jvm.apache_kafka import tool_command
 
+DEFAULT_BATCH = 16384
+"""Bytes: what the Java client has unless told otherwise."""
 _RATE = re.compile(r"(\d+) records sent, ([\d.]+) records/sec")
 _TIMEOUT = 600.0
 """Seconds after which a load counts as failed."""
@@ -22,27 +26,52 @@ class Produce:
     size: int
     partitions: int
     acks: str
-    batch_size: int = 16384
-    """The Java client's default."""
+    batch_size: int = DEFAULT_BATCH
+    compression: str = "none"
+    transactional: bool = False
+    """In transactions of 100 ms."""
 
     @property
     def name(self) -> str:
         plural = "partition" if self.partitions == 1 else "partitions"
-        return f"produce {self.size} B, {self.partitions} {plural}, acks {self.acks}"
+        name = f"{self.size} B, {self.partitions} {plural}, acks {self.acks}"
+        if self.batch_size != DEFAULT_BATCH:
+            name += f", batches of {self.batch_size >> 10} KiB"
+        if self.compression != "none":
+            name += f", {self.compression}"
+        return name + (", transactions" if self.transactional else "")
 
     def run(self, bootstrap: str, topic: str) -> float:
         """Records per second, as ProducerPerformance reports them over the whole run."""
-        command = tool_command(
-            "org.apache.kafka.tools.ProducerPerformance",
-            *("--topic", topic, "--num-records", str(self.records), "--record-size", str(self.size)),
-            *("--throughput", "-1", "--command-property", f"bootstrap.servers={bootstrap}"),
-            *(f"acks={self.acks}", f"batch.size={self.batch_size}"),
-        )
+        command = self.command(bootstrap, topic)
         output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_TIMEOUT).stdout
         rates = _RATE.findall(output)
         if not rates or int(rates[-1][0]) != self.records:
             raise RuntimeError(f"ProducerPerformance did not send {self.records} records: {output[-500:]}")
         return float(rates[-1][1])
+
+    def command(self, bootstrap: str, topic: str, rate: int = -1) -> list[str]:
+        """What runs it, at so many records/s or as fast as it can."""
+        transactions = ["--transactional-id", f"benchmark-{topic}", "--transaction-duration-ms", "100"]
+        return tool_command(
+            "org.apache.kafka.tools.ProducerPerformance",
+            *("--topic", topic, "--num-records", str(self.records), "--record-size", str(self.size)),
+            *("--throughput", str(rate), *(transactions if self.transactional else [])),
+            *("--command-property", f"bootstrap.servers={bootstrap}", f"acks={self.acks}"),
+            *(f"batch.size={self.batch_size}", f"compression.type={self.compression}"),
+        )
+
+    @contextmanager
+    def beside(self, bootstrap: str, topic: str, rate: int) -> Iterator[None]:
+        """The load goes on within, at so many records/s."""
+        output = subprocess.DEVNULL
+        with subprocess.Popen(self.command(bootstrap, topic, rate), stdout=output, stderr=output) as process:
+            try:
+                yield
+                if process.poll() is not None:
+                    raise RuntimeError(f"the load ended too early, with {process.returncode}")
+            finally:
+                process.kill()
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
@@ -57,32 +86,41 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
             raise RuntimeError(f"topic {topic} did not appear within 30 s")
 
 
-def consume(bootstrap: str, topic: str, partitions: int, records: int) -> float:
-    """Records per second of a librdkafka consumer that reads the topic from its beginning."""
+def consume(bootstrap: str, topic: str, partitions: int, records: int, consumers: int = 1) -> float:
+    """Records per second of librdkafka consumers that each read the topic from its beginning, all of them together."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "benchmark",
-            "enable.auto.commit": False,
-            # Once so much waits to be consumed, librdkafka fetches nothing for a whole second (fetch.queue.backoff.ms):
-            # the sooner a broker answers, the longer its consumer would stand still.
-            "queued.min.messages": 10_000_000,
-            "queued.max.messages.kbytes": 2_000_000,
-        }
-    )
+    readers = [
+        Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "benchmark",
+                "enable.auto.commit": False,
+                # Once so much waits to be consumed, librdkafka fetches nothing for a whole second
+                # (fetch.queue.backoff.ms): the sooner a broker answers, the longer its consumer would stand still.
+                "queued.min.messages": 10_000_000,
+                "queued.max.messages.kbytes": 2_000_000,
+            }
+        )
+        for _ in range(consumers)
+    ]
     try:
-        consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(partitions)])
-        seen, started = 0, time.monotonic()
-        while seen < records:
-            messages = consumer.consume(10_000, timeout=1.0)
-            failures = [str(message.error()) for message in messages if message.error() is not None]
-            if failures:
-                raise RuntimeError(failures[0])
-            seen += len(messages)
+        started = time.monotonic()
+        left = dict.fromkeys(readers, records)
+        for reader in readers:
+            reader.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(partitions)])
+        while left:
+            for reader in list(left):
+                messages = reader.consume(10_000, timeout=1.0 if consumers == 1 else 0.01)
+                failures = [str(message.error()) for message in messages if message.error() is not None]
+                if failures:
+                    raise RuntimeError(failures[0])
+                left[reader] -= len(messages)
+                if left[reader] <= 0:
+                    del left[reader]
             if time.monotonic() > started + _TIMEOUT:
-                raise RuntimeError(f"only {seen} of {records} records came within {_TIMEOUT} s")
-        return seen / (time.monotonic() - started)
+                raise RuntimeError(f"{sum(left.values())} records did not come within {_TIMEOUT} s")
+        return records * consumers / (time.monotonic() - started)
     finally:
-        consumer.close()
+        for reader in readers:
+            reader.close()

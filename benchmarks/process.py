@@ -17,10 +17,12 @@ def cpu_seconds(pid: int) -> float:
 
 def resident_mb(pid: int) -> float:
     """Resident set in MB (10^6 bytes), shared pages included."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    raise ProcessLookupError(pid)
+    return _status_mb(pid, "VmRSS:")
+
+
+def peak_mb(pid: int) -> float:
+    """The most that was ever resident, in MB (10^6 bytes)."""
+    return _status_mb(pid, "VmHWM:")
 
 
 def open_files(pid: int) -> int:
@@ -38,8 +40,36 @@ def family(pid: int) -> list[int]:
     return members
 
 
+def own_cpu_seconds() -> float:
+    """CPU seconds of this process and of all that it started, those that ended and were waited for included."""
+    own = os.times()
+    seconds = own.user + own.system + own.children_user + own.children_system
+    for pid in family(os.getpid())[1:]:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            seconds += sum(map(int, fields[11:15])) / _TICK
+    return seconds
+
+
 def machine_cpu_seconds() -> float:
     """CPU seconds that all processes of the machine used since it started, idle and waiting time left out."""
     fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
     user, nice, system, _idle, _iowait, irq, softirq = fields[:7]
     return (user + nice + system + irq + softirq) / _TICK
+
+
+def forget_cached(folder: Path) -> None:
+    """Has the system forget what it has of a folder's files in memory."""
+    os.sync()
+    for path in folder.rglob("*"):
+        if path.is_file():
+            descriptor = os.open(path, os.O_RDONLY)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
+
+
+def _status_mb(pid: int, name: str) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise ProcessLookupError(pid)

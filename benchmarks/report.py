@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
+import re
 import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +19,7 @@ class Pairs:
     kwire: list[dict[str, float]] = field(default_factory=list)
     apache: list[dict[str, float]] = field(default_factory=list)
     disturbed: int = 0
-    """Measurements that began while other processes used much of the machine: there was no quiet moment."""
+    """Measurements during which other processes used much of the machine, three times in a row."""
 
     def rows(self) -> list[tuple[str, float, float, float, float, float]]:
         """(figure, kwire's median, Apache Kafka's, the ratio's median, least and greatest); ratios pair by pair."""
@@ -46,9 +48,10 @@ def markdown(results: list[Pairs]) -> str:
         "|---|---|---:|---:|---:|",
     ]
     for result in results:
+        step = f"{result.step} (disturbed)" if result.disturbed else result.step
         for name, ours, theirs, ratio, least, greatest in result.rows():
             lines.append(
-                f"| {result.step} | {name} | {_number(ours)} | {_number(theirs)} "
+                f"| {step} | {name} | {_number(ours)} | {_number(theirs)} "
                 f"| {ratio:.2f} ({least:.2f} to {greatest:.2f}) |"
             )
     return "\n".join(lines)
@@ -58,13 +61,24 @@ def write(results: list[Pairs], folder: Path) -> None:
     """`results.json` with every pair, `results.md` with the table."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {
-        "machine": {"processor": platform.processor() or platform.machine(), "python": platform.python_version()},
+        "machine": {
+            "processor": _processor(),
+            "cores": os.cpu_count(),
+            "kernel": platform.release(),
+            "python": platform.python_version(),
+        },
         "steps": [
             {"step": r.step, "kwire": r.kwire, "apache_kafka": r.apache, "disturbed": r.disturbed} for r in results
         ],
     }
     (folder / "results.json").write_text(json.dumps(document, indent=1))
     (folder / "results.md").write_text(markdown(results) + "\n")
+
+
+def _processor() -> str:
+    """By its own name, where the kernel tells it."""
+    names = re.findall(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return names[0] if names else platform.machine()
 
 
 def _number(value: float) -> str:

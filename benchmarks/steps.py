@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.first_produce import produce_first
 from benchmarks.loads import Produce, consume, create_topic
-from benchmarks.process import cpu_seconds, resident_mb
+from benchmarks.process import cpu_seconds, peak_mb, resident_mb
 
 Figures = dict[str, float]
 StartBroker = Callable[[], Any]
@@ -25,6 +25,8 @@ class Step:
 
     name: str
     measure: Callable[[StartBroker], Figures]
+    quick: bool = False
+    """Whether it is one of those that are measured unless more is asked for."""
 
 
 def start_and_idle(make: StartBroker) -> Figures:
@@ -61,16 +63,17 @@ def _run(broker: Any, load: Produce, topic: str) -> Figures:
     before = cpu_seconds(broker.pid)
     produced = load.run(broker.bootstrap, topic)
     after = cpu_seconds(broker.pid)
-    memory = resident_mb(broker.pid)
     consumed = consume(broker.bootstrap, topic, load.partitions, load.records)
     last = cpu_seconds(broker.pid)
-    millions = load.records / 1e6
+    millions, gigabytes = load.records / 1e6, load.records * load.size / 1e9
     return {
         "produced records/s": produced,
         "CPU s per M produced": (after - before) / millions,
-        "MB after": memory,
+        "CPU s per GB produced": (after - before) / gigabytes,
         "consumed records/s": consumed,
         "CPU s per M consumed": (last - after) / millions,
+        "CPU s per GB consumed": (last - after) / gigabytes,
+        "MB at most": peak_mb(broker.pid),
     }
 
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import __main__ as main
-from benchmarks.process import cpu_seconds, resident_mb
+from benchmarks import disturbance
+from benchmarks import pairs as turns
+from benchmarks.plots import draw, kind_of
+from benchmarks.process import cpu_seconds, own_cpu_seconds, resident_mb
 from benchmarks.report import Pairs, markdown, write
 from benchmarks.steps import Step
 
@@ -26,6 +32,10 @@ def test_a_row_for_each_figure() -> None:
     assert markdown([PAIRS]).splitlines()[2:] == ["| step | MB | 2.00 | 8.00 | 0.50 (0.25 to 3.00) |"]
 
 
+def test_a_disturbed_step_says_so() -> None:
+    assert markdown([replace(PAIRS, disturbed=1)]).splitlines()[2].startswith("| step (disturbed) | MB |")
+
+
 def test_every_pair_is_kept(tmp_path: Path) -> None:
     write([PAIRS], tmp_path / "results")
     (step,) = json.loads((tmp_path / "results" / "results.json").read_text())["steps"]
@@ -34,15 +44,15 @@ def test_every_pair_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_two_are_measured_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(main, "_wait_for_quiet", lambda: True)
+    monkeypatch.setattr(turns, "undisturbed", lambda measure: (measure(), False))
     measured: list[Any] = []
 
     def measure(make: Any) -> dict[str, float]:
         measured.append(make)
         return {"order": float(len(measured))}
 
-    pairs = main.run(Step("step", measure), 3)
-    kwire, apache = main.make_kwire, main.make_apache_kafka
+    pairs = turns.run(Step("step", measure), 3)
+    kwire, apache = turns.make_kwire, turns.make_apache_kafka
     assert measured == [kwire, apache, apache, kwire, kwire, apache]
     assert [pair["order"] for pair in pairs.kwire] == [1, 4, 5]
     assert pairs.disturbed == 0
@@ -53,3 +63,43 @@ def test_what_a_process_used() -> None:
     while cpu_seconds(os.getpid()) == before:
         pass
     assert 1 < resident_mb(os.getpid()) < 100_000
+
+
+def busy(seconds: float) -> str:
+    return f"import time; end = time.monotonic() + {seconds}\nwhile time.monotonic() < end: pass"
+
+
+def test_what_others_do_spoils_a_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others: processes of a family that is not the benchmark's."""
+    monkeypatch.setattr(disturbance, "own_cpu_seconds", lambda: 0.0)
+    measured: list[int] = []
+
+    def measure() -> dict[str, float]:
+        measured.append(1)
+        subprocess.run([sys.executable, "-c", busy(0.5)], check=True)
+        return {}
+
+    assert disturbance.undisturbed(measure) == ({}, True)
+    assert len(measured) == disturbance.TRIES
+
+
+def test_own_processes_count_as_own_while_they_run_and_after() -> None:
+    before = own_cpu_seconds()
+    with subprocess.Popen([sys.executable, "-c", busy(0.4)]) as process:
+        deadline = time.monotonic() + 30
+        while own_cpu_seconds() - before < 0.1:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.wait()
+    assert own_cpu_seconds() - before > 0.3
+
+
+def test_kinds() -> None:
+    figures = ("consumed records/s, all together", "CPU s per GB", "MB at most", "ms to the acknowledgement, p99")
+    assert [kind_of(figure) for figure in figures] == ["throughput", "cpu", "memory", "time"]
+
+
+def test_pictures(tmp_path: Path) -> None:
+    pairs = Pairs("step", [{"MB at most": 1.0}], [{"MB at most": 2.0}])
+    (path,) = draw([pairs], tmp_path)
+    assert path.read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,28 @@
+"""Whether something else used the machine while something was measured."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from benchmarks.process import machine_cpu_seconds, own_cpu_seconds
+from benchmarks.steps import Figures
+
+FOREIGN = 0.15
+"""More of the machine than this, used by processes that the benchmark did not start, spoils a measurement."""
+TRIES = 3
+
+
+def undisturbed(measure: Callable[[], Figures]) -> tuple[Figures, bool]:
+    """Measures until nothing else is at work, three times at most; the last figures, and whether they are spoilt."""
+    for left in reversed(range(TRIES)):
+        began, machine, own = time.monotonic(), machine_cpu_seconds(), own_cpu_seconds()
+        figures = measure()
+        used = machine_cpu_seconds() - machine - (own_cpu_seconds() - own)
+        share = used / (time.monotonic() - began) / (os.cpu_count() or 1)
+        if share <= FOREIGN:
+            return figures, False
+        print(f"others used {share:.0%} of the machine; {left} tries left", file=sys.stderr, flush=True)
+    return figures, True

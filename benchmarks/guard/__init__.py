@@ -1,0 +1,1 @@
+"""What a request costs the broker in things that can be counted: the same on each machine, however busy it is."""

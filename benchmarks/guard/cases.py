@@ -1,0 +1,178 @@
+"""The requests that are counted, and what one of them costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from struct import pack, unpack
+
+from benchmarks.loads import create_topic
+from kwire.protocol import codec
+from kwire.protocol.headers import RequestHeader, decode_response_header, encode_request_header
+from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from kwire.protocol.records.builder import build_batch
+from kwire.protocol.records.record import Record
+from kwire.protocol.schema import Message
+from kwire.testing.process import BrokerProcess
+
+Costs = dict[str, float]
+"""Calls are those of one request on an average; "bytes at most" what any needed beyond what was there before."""
+
+REQUESTS = 1_000
+_WARM_UP = 200
+_TOPIC = "counted"
+_VERSION = 12
+"""The newest one of both APIs that names topics."""
+_PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A request that is sent again and again, over one connection, each after the answer to the one before."""
+
+    name: str
+    request: Callable[[int, int], Message]
+    """Its number, and the id of the fetch session that the first answer told."""
+    partitions: int = 1
+    batches: int = 0
+    """Of 16 KiB, that are in the first partition."""
+
+
+def batch(records: int) -> bytes:
+    """Of records of 100 bytes."""
+    return build_batch([Record(number, 0, None, bytes(100), []) for number in range(records)])
+
+
+ONE, MANY = batch(1), batch(145)
+"""The latter is of about 16 KiB."""
+
+
+def produce(records: bytes, partitions: int = 1) -> Callable[[int, int], Message]:
+    data = [PartitionProduceData(index=index, records=records) for index in range(partitions)]
+    topics = [TopicProduceData(name=_TOPIC, partition_data=data)]
+    return lambda number, session: ProduceRequest(acks=1, timeout_ms=30_000, topic_data=topics)
+
+
+def fetch(number: int, session: int) -> Message:
+    """Without a session, four batches of 16 KiB."""
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=65536)
+    topics = [FetchTopic(topic=_TOPIC, partitions=[partition])]
+    return FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=65536, session_epoch=-1, topics=topics)
+
+
+def fetch_nothing(partitions: int) -> Callable[[int, int], Message]:
+    """In a session, to which only the first one tells the partitions."""
+
+    def request(number: int, session: int) -> Message:
+        told = [] if number else [FetchPartition(partition=at, fetch_offset=0) for at in range(partitions)]
+        topics = [FetchTopic(topic=_TOPIC, partitions=told)] if told else []
+        return FetchRequest(max_wait_ms=0, min_bytes=1, session_id=session, session_epoch=number, topics=topics)
+
+    return request
+
+
+CASES = (
+    Case("produce one record", produce(ONE)),
+    Case("produce 16 KiB", produce(MANY)),
+    Case("produce a record to each of 10 partitions", produce(ONE, 10), partitions=10),
+    Case("fetch 64 KiB", fetch, batches=8),
+    Case("fetch nothing, 1 partition", fetch_nothing(1)),
+    Case("fetch nothing, 1,000 partitions", fetch_nothing(1000), partitions=1000),
+)
+
+
+class _Counted(BrokerProcess):
+    """A broker that counts; see `benchmarks.guard.serve`."""
+
+    def __init__(self, counts: Path) -> None:
+        super().__init__()
+        self._counts = counts
+
+    def command(self) -> list[str]:
+        python, _, _, *rest = super().command()
+        return [python, "-m", "benchmarks.guard.serve", str(self._counts), *rest]
+
+
+class _Client:
+    def __init__(self, broker: BrokerProcess) -> None:
+        self._socket = socket.create_connection((broker.host, broker.port), _PATIENCE_S)
+        self._answers = self._socket.makefile("rb")
+        self._number = 0
+        self._session = 0
+
+    def begin(self, case: Case) -> None:
+        """Returns when the first request was taken: a topic is not led the moment that it is made."""
+        if case.batches:
+            for _ in range(case.batches):
+                self._until_taken(produce(MANY)(0, 0))
+        answer = self._until_taken(case.request(0, 0))
+        self._session = answer.session_id if isinstance(answer, FetchResponse) else 0
+        self._number = 1
+
+    def send(self, case: Case, count: int) -> None:
+        for _ in range(count):
+            self._exchange(case.request(self._number, self._session))
+            self._number += 1
+
+    def _until_taken(self, request: Message) -> Message:
+        deadline = time.monotonic() + _PATIENCE_S
+        response_type = ProduceResponse if isinstance(request, ProduceRequest) else FetchResponse
+        while True:
+            answer = self._exchange(request)
+            _, body_at = decode_response_header(request.api_key, _VERSION, answer)
+            response = codec.decode(response_type, _VERSION, answer[body_at:])
+            if not _errors(response):
+                return response
+            if time.monotonic() > deadline:
+                raise TimeoutError(str(response))
+            time.sleep(0.02)
+
+    def _exchange(self, request: Message) -> bytes:
+        header = encode_request_header(RequestHeader(request.api_key, _VERSION, 1, "guard"))
+        frame = header + codec.encode(request, _VERSION)
+        self._socket.sendall(pack(">i", len(frame)) + frame)
+        (size,) = unpack(">i", self._answers.read(4))
+        return self._answers.read(size)
+
+    def close(self) -> None:
+        self._answers.close()
+        self._socket.close()
+
+
+def _errors(response: Message) -> list[int]:
+    if isinstance(response, ProduceResponse):
+        found = [each.error_code for topic in response.responses for each in topic.partition_responses]
+    else:
+        found = [each.error_code for topic in response.responses for each in topic.partitions] + [response.error_code]
+    return [error for error in found if error]
+
+
+def measure(case: Case) -> Costs:
+    with tempfile.TemporaryDirectory() as folder:
+        counts = Path(folder) / "counts.json"
+        with _Counted(counts) as broker:
+            create_topic(broker.bootstrap, _TOPIC, case.partitions)
+            client = _Client(broker)
+            client.begin(case)
+            client.send(case, _WARM_UP)
+            for _ in range(2):
+                os.kill(broker.pid, signal.SIGUSR1)
+                client.send(case, REQUESTS)
+            os.kill(broker.pid, signal.SIGUSR1)
+            deadline = time.monotonic() + _PATIENCE_S
+            while not counts.exists():
+                if time.monotonic() > deadline:
+                    raise TimeoutError("the broker did not tell what it counted")
+                time.sleep(0.01)
+            client.close()
+        found = json.loads(counts.read_text())
+    most = found.pop("bytes at most")
+    return {**{name: count / REQUESTS for name, count in found.items()}, "bytes at most": most}

@@ -1,0 +1,84 @@
+"""`python -m benchmarks.guard.serve COUNTS OPTIONS...`: `kwire serve OPTIONS...`, which counts what it does.
+
+A first SIGUSR1 begins to count calls on the event loop's thread, a second one ends that and begins to watch memory, a
+third one ends that and writes the file COUNTS (JSON).
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from kwire.__main__ import main
+
+SYSTEM_CALLS = {
+    *(f"socket.{name}" for name in ("accept", "recv", "recv_into", "recvmsg_into", "send", "sendmsg")),
+    *(f"epoll.{name}" for name in ("modify", "poll", "register", "unregister")),
+    *(
+        "fdatasync",
+        "fstat",
+        "fsync",
+        "lseek",
+        "open",
+        "pread",
+        "preadv",
+        "pwrite",
+        "pwritev",
+        "read",
+        "sendfile",
+        "stat",
+    ),
+    *("write", "writev"),
+}
+"""Functions in C that are one system call each, by their qualified names."""
+
+
+class Counts:
+    """Of the thread that runs the event loop, which is the one that gets signals."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._calls: Counter[str] = Counter()
+        self._steps = iter((self._count, self._watch, self._write))
+        self._before = 0
+
+    def signalled(self, number: int, frame: FrameType | None) -> None:
+        next(self._steps)()
+
+    def _count(self) -> None:
+        calls = self._calls
+
+        def profile(frame: FrameType, event: str, argument: Any) -> None:
+            if event == "call":
+                calls["Python calls"] += 1
+            elif event == "c_call":
+                calls["C calls"] += 1
+                name = argument.__qualname__
+                if name in SYSTEM_CALLS:
+                    calls["system calls"] += 1
+
+        sys.setprofile(profile)
+
+    def _watch(self) -> None:
+        sys.setprofile(None)
+        tracemalloc.start()
+        self._before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+
+    def _write(self) -> None:
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        draft = self._path.with_suffix(".draft")
+        draft.write_text(json.dumps({**self._calls, "bytes at most": most - self._before}))
+        draft.rename(self._path)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGUSR1, Counts(Path(sys.argv.pop(1))).signalled)
+    main()

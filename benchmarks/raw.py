@@ -1,0 +1,109 @@
+"""Produce requests as small and as often as can be: sockets, one poll, and the same encoded request all the time.
+
+The client costs a few microseconds a request, so that it is the broker that is measured. Each connection has one
+request of one batch under way, as a producer that waits for each acknowledgement.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from struct import pack, unpack_from
+
+from kwire.protocol import codec
+from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.headers import RequestHeader, decode_response_header, encode_request_header
+from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from kwire.protocol.records.builder import build_batch
+from kwire.protocol.records.record import Record
+
+_VERSION = 9
+_PATIENCE_S = 30.0
+
+
+class Producers:
+    """So many connections, each with one request under way while `run` runs.
+
+    `frame` is of `records` records of `size` bytes, for partition 0 of the topic.
+    """
+
+    def __init__(self, bootstrap: str, topic: str, connections: int, *, records: int = 1, size: int = 100) -> None:
+        host, port = bootstrap.rsplit(":", 1)
+        self._frame = _request(topic, records, size)
+        # Length, correlation id, tags, arrays of one, the topic's name, its partition, no error: what comes before the
+        # offset is the same in each answer that accepts a batch.
+        self._same = 4 + 4 + 1 + 1 + 1 + len(topic) + 1 + 4 + 2
+        self._accepted = b""
+        self._poll = select.epoll()
+        self._sockets: dict[int, socket.socket] = {}
+        for _ in range(connections):
+            connection = socket.create_connection((host, int(port)), _PATIENCE_S)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._sockets[connection.fileno()] = connection
+            self._poll.register(connection, select.EPOLLIN)
+        self._wait_for_topic()
+
+    def _wait_for_topic(self) -> None:
+        """A topic is not led the moment that it is made."""
+        connection = next(iter(self._sockets.values()))
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            connection.sendall(self._frame)
+            answer = connection.recv(65536)
+            if _accepted(answer):
+                self._accepted = answer[: self._same]
+                return
+            if time.monotonic() > deadline:
+                raise TimeoutError("the topic is not led")
+            time.sleep(0.02)
+
+    def run(self, seconds: float) -> list[float]:
+        """How long (s) each request took that was acknowledged within that time, in their order."""
+        waits: list[float] = []
+        frame, sockets, clock, accepted = self._frame, self._sockets, time.perf_counter, self._accepted
+        sent: dict[int, float] = {}
+        ends = clock() + seconds
+        for descriptor, connection in sockets.items():
+            sent[descriptor] = clock()
+            connection.sendall(frame)
+        while sent:
+            for descriptor, _ in self._poll.poll(_PATIENCE_S):
+                connection = sockets[descriptor]
+                answer = connection.recv(65536)
+                now = clock()
+                if not answer.startswith(accepted):
+                    raise RuntimeError(f"not accepted: {answer!r}")
+                waits.append(now - sent[descriptor])
+                if now < ends:
+                    sent[descriptor] = now
+                    connection.sendall(frame)
+                else:
+                    del sent[descriptor]
+        return waits
+
+    def close(self) -> None:
+        for connection in self._sockets.values():
+            connection.close()
+        self._poll.close()
+
+
+def _request(topic: str, records: int, size: int) -> bytes:
+    now = int(time.time() * 1000)
+    batch = build_batch([Record(number, now, None, bytes(size), []) for number in range(records)])
+    request = ProduceRequest(
+        acks=-1,
+        timeout_ms=30_000,
+        topic_data=[TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])],
+    )
+    header = encode_request_header(RequestHeader(ApiKey.PRODUCE, _VERSION, 1, "bench"))
+    body = header + codec.encode(request, _VERSION)
+    return pack(">i", len(body)) + body
+
+
+def _accepted(answer: bytes) -> bool:
+    if len(answer) < 4 or len(answer) != 4 + unpack_from(">i", answer)[0]:
+        raise RuntimeError(f"not one whole answer: {answer!r}")
+    _, body_at = decode_response_header(ApiKey.PRODUCE, _VERSION, answer[4:])
+    response = codec.decode(ProduceResponse, _VERSION, answer[4 + body_at :])
+    return response.responses[0].partition_responses[0].error_code == 0

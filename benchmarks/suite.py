@@ -1,0 +1,51 @@
+"""All steps: those of the quick form, which takes minutes, and the rest, which takes a day."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from benchmarks import compaction, connections, coordinators, growth, latency, readers, requests
+from benchmarks.loads import DEFAULT_BATCH, Produce
+from benchmarks.spark import SparkSteps
+from benchmarks.steps import Steady, Step, fresh, start_and_idle
+
+_RECORDS = {100: 1_000_000, 1024: 300_000}
+"""By their size in bytes."""
+_LARGE = 65536
+
+
+def steps(steady: Steady, spark: SparkSteps, scale: float, *, full: bool) -> list[Step]:
+    """`scale` multiplies the records of produce loads; `full` says how large the data are of steps that have two
+    sizes."""
+    found = [Step("start", start_and_idle, quick=True)]
+    for load, quick in _loads(scale):
+        found.append(Step(f"fresh: {load.name}", fresh(load), quick=quick))
+        found.append(Step(f"steady: {load.name}", steady.step(load), quick=quick))
+    return [
+        *found,
+        *readers.steps(full=full),
+        *latency.steps(full=full),
+        *requests.steps(),
+        *connections.steps(),
+        *coordinators.steps(),
+        *growth.steps(full=full),
+        *compaction.steps(full=full),
+        *spark.steps(),
+    ]
+
+
+def _loads(scale: float) -> list[tuple[Produce, bool]]:
+    """And whether they are of the quick form."""
+
+    def load(size: int, partitions: int, acks: str, **rest: object) -> Produce:
+        return Produce(int(_RECORDS[size] * scale), size, partitions, acks, **rest)  # type: ignore[arg-type]
+
+    shapes = product((100, 1024), (1, 6, 100), ("0", "1", "all"), (DEFAULT_BATCH, _LARGE))
+    quick = {(100, 1, "1", DEFAULT_BATCH), (1024, 6, "all", DEFAULT_BATCH)}
+    plain = [
+        (load(size, partitions, acks, batch_size=batch_size), (size, partitions, acks, batch_size) in quick)
+        for size, partitions, acks, batch_size in shapes
+    ]
+    compressed = [load(1024, 6, "1", compression=name) for name in ("gzip", "snappy", "lz4", "zstd")]
+    transactions = [load(size, 6, "all", transactional=True) for size in _RECORDS]
+    return [*plain, *((each, False) for each in (*compressed, *transactions))]

@@ -27,6 +27,7 @@ if not __package__:
 import click
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.types import NullType
 
 from spark_jobs.command_line import Run, Setting, follow, job, paragraphs, reads
 from spark_jobs.faults import Fault
@@ -152,13 +153,17 @@ def _demand_lake_or_nothing(lake: Path) -> None:
 
 
 def _with(records: DataFrame, columns: tuple[tuple[str, str], ...]) -> DataFrame:
-    """With these columns more. Raises Fault where one has a name that is taken."""
+    """With these columns more. Raises Fault where one has a name that is taken, or no type."""
     taken = {name.lower() for name in records.columns}
     for name, _ in columns:
         if name.lower() in taken:
             raise Fault(f"there is a column {name} already")
         taken.add(name.lower())
-    return records.select("*", *(f.expr(sql).alias(name) for name, sql in columns))
+    found = records.select("*", *(f.expr(sql).alias(name) for name, sql in columns))
+    for column in found.schema:
+        if isinstance(column.dataType, NullType):
+            raise Fault(f"column {column.name} is of type VOID: cast it to what it is to be")
+    return found
 
 
 @job("lake compact", COMPACT, brokers=False, spark=False)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import io
 
 import matplotlib.dates as dates
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
+
+# What is written there are names of the user's, in which a dollar is a dollar.
+rcParams["text.parse_math"] = False
 
 INK = "#26323f"
 PALE = "#6b7885"

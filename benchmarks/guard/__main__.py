@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.guard.cases import CASES, Costs, measure
 
 KNOWN = Path(__file__).with_name("costs.json")
-TOLERANCE = {"Python calls": 1.05, "C calls": 1.05, "system calls": 1.1, "bytes at most": 1.1}
+TOLERANCE = {"Python calls": 1.05, "C calls": 1.05, "system calls": 1.1, "bytes at most": 1.2}
 """Timers of the broker go on meanwhile; what memory holds at its fullest depends on when objects are freed."""
 
 

@@ -297,12 +297,13 @@ def test_what_a_user_can_put_right_is_one_line(windows: Windows, capsys: pytest.
         ([*hour, "--by", "count(*)"], "GROUP_BY_AGGREGATE"),
         ([*hour, "--time", "planed"], "`planed`"),
         ([*hour, "--schema", "origin TEXT :"], "is no schema: "),
-        (["--window", "0 seconds"], "duration"),
         ([*hour, "--slide", "2 hours"], "slide"),
         ([*hour, "--aggregate", "sum(1 / (dep_delay - dep_delay)) AS n"], "DIVIDE_BY_ZERO"),
     ]:
         assert expected in refused(capsys, windows.run, *arguments)
     for arguments, expected in [
+        (["--window", "0 seconds"], "a window must have a length"),
+        (["--session", "0 seconds", "--by", "origin"], "a window must have a length"),
         (["--window", "1 horse"], "'1 horse' is not a length of time"),
         ([], "either --window or --session"),
         ([*hour, "--session", "1 hour"], "either --window or --session"),

@@ -6,7 +6,7 @@ import os
 import time
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
 

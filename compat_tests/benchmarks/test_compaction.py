@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.__main__ import make_kwire
 from benchmarks.compaction import compaction
+from benchmarks.pairs import make_kwire
 
 pytestmark = pytest.mark.xdist_group("java")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.__main__ import make_kwire
 from benchmarks.coordinators import (
     Measure,
     commits,
@@ -15,6 +14,7 @@ from benchmarks.coordinators import (
     stall,
     transactions,
 )
+from benchmarks.pairs import make_kwire
 
 pytestmark = pytest.mark.xdist_group("java")
 

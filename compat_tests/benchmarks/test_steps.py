@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.__main__ import make_kwire
 from benchmarks.first_produce import produce_first
 from benchmarks.loads import Produce
+from benchmarks.pairs import make_kwire
 from benchmarks.steps import Steady, fresh
 from compat_tests.confluent.driver import ConfluentDriver
 from compat_tests.driver import TIMEOUT, Bounds
@@ -20,9 +20,11 @@ pytestmark = pytest.mark.xdist_group("java")
 FIGURES = {
     "produced records/s",
     "CPU s per M produced",
-    "MB after",
+    "CPU s per GB produced",
     "consumed records/s",
     "CPU s per M consumed",
+    "CPU s per GB consumed",
+    "MB at most",
 }
 
 

@@ -194,10 +194,12 @@ async def test_one_holds_flushes_at_a_time(place, nursery):
         nursery.start_soon(hold, number, leave)
         await wait_all_tasks_blocked()
     assert entered == [0]
-    nursery.start_soon(append, log, "second")
     leaving[0].set()
     await wait_all_tasks_blocked()
-    assert (entered, place.executor.waiting) == ([0, 1], [])
+    assert entered == [0, 1]
+    nursery.start_soon(append, log, "second")
+    await wait_all_tasks_blocked()
+    assert place.executor.waiting == []
     leaving[1].set()
     await wait_all_tasks_blocked()
     await place.executor.let_go()

@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--warm-up", type=int, default=10_000_000, help="records before the steady steps")
     parser.add_argument("--only", action="append", help="steps whose name contains this; may be repeated")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the records of each load")
-    parser.add_argument("--full", action="store_true", help="all steps, with data as large as in the README: a day")
+    parser.add_argument("--full", action="store_true", help="all steps, with more data and longer")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="where results are written")
     options = parser.parse_args(arguments)
     class_path()  # resolves the jars before anything is measured

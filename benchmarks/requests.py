@@ -20,11 +20,11 @@ def steps() -> list[Step]:
     """Records one by one from 1, 50 and 500 connections; and batches of 10 that are on the disk when acknowledged."""
     return [
         *(
-            Step(f"one record a request, {count} connections", _measure(count, 1, {}), quick=count == 50)
+            Step(f"one record a request, connections: {count}", _measure(count, 1, {}), quick=count == 50)
             for count in (1, 50, 500)
         ),
         *(
-            Step(f"flush.messages=1, {count} connections", _measure(count, 10, _FLUSHED), quick=count == 10)
+            Step(f"flush.messages=1, connections: {count}", _measure(count, 10, _FLUSHED), quick=count == 10)
             for count in (1, 10, 50)
         ),
     ]

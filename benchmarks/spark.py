@@ -68,7 +68,7 @@ class SparkSteps:
                 self._warm.add(name)
             return self._on_broker(make, measure)
 
-        return Step(name, measured)
+        return Step(name, measured, quick=True)
 
     def _on_broker(self, make: StartBroker, measure: Measure) -> Figures:
         broker = make()

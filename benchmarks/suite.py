@@ -1,4 +1,4 @@
-"""All steps: those of the quick form, which takes minutes, and the rest, which takes a day."""
+"""All steps, and which of them are of the quick form."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -123,7 +124,10 @@ def _json(contents: Any, *, formats: bool) -> Callable[[bytes], list[Exception]]
 
 def _multiple_of(validator: Any, step: float, datum: Any, schema: Any) -> Iterator[jsonschema.ValidationError]:
     """By what is written there, in tens: 19.99 is a multiple of 0.01, though its nearest binary fraction is none."""
-    if validator.is_type(datum, "number") and (Fraction(str(datum)) / Fraction(str(step))).denominator != 1:
+    if not validator.is_type(datum, "number"):
+        return
+    # A number that is too large for a float is infinite by now.
+    if not math.isfinite(datum) or (Fraction(str(datum)) / Fraction(str(step))).denominator != 1:
         yield jsonschema.ValidationError(f"{datum!r} is not a multiple of {step!r}")
 
 

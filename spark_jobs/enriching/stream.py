@@ -23,6 +23,7 @@ from pathlib import Path
 import click
 from pyspark.sql import functions as f
 
+from spark_jobs.columns import quoted
 from spark_jobs.command_line import Run, checkpoint, follow, job, reads
 from spark_jobs.durations import Duration
 from spark_jobs.enriching.options import inner, schema, select, watermark
@@ -78,7 +79,7 @@ def main(
     others = events(run.cluster.stream(run.spark, other, reading), with_schema, malformed)
     name = name or other
     left = timed(asked, "_time", time, watermark)
-    right = others.select(f.struct(*fields(others)).alias(name))
+    right = others.select(f.struct(*map(quoted, fields(others))).alias(name))
     right = timed(right, "_other_time", with_time, with_watermark or watermark)
     near = f.col("_other_time").between(f.col("_time") + f.lit(begin), f.col("_time") + f.lit(end))
     joined = left.join(right, f.expr(on) & near, kind(inner))

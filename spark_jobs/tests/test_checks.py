@@ -183,3 +183,6 @@ def test_multiples_are_counted_in_tens(tmp_path: Path) -> None:
     told = check(b"0.005")
     assert told is not None
     assert told[1] == "$: 0.005 is not a multiple of 0.01"
+    told = check(b"1e400")
+    assert told is not None
+    assert told[1] == "$: inf is not a multiple of 0.01"

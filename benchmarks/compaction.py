@@ -20,7 +20,7 @@ import trio
 
 from benchmarks.loads import create_topic
 from benchmarks.process import cpu_seconds, family, resident_mb
-from benchmarks.steps import Figures, StartBroker, Step
+from benchmarks.steps import Figures, StartBroker, Step, started
 from benchmarks.watcher import producing, watching
 from kwire.client.connection import Connection
 from kwire.ports.tcp import TcpTransport
@@ -61,18 +61,13 @@ def compaction(megabytes: int, keys: int) -> Callable[[StartBroker], Figures]:
     """`megabytes` (10^6 bytes) of records whose keys are drawn from `keys`."""
 
     def measure(make: StartBroker) -> Figures:
-        broker = make()
-        broker.config.update(SETTINGS)
-        try:
-            broker.start()
+        with started(make, SETTINGS) as broker:
             create_topic(broker.bootstrap, _TOPIC, 1)
             create_topic(broker.bootstrap, _OTHER, 1)
             size = megabytes * 1_000_000
             _alter(broker.bootstrap, {"segment.bytes": str(size // _SEGMENTS), "retention.ms": "-1"})
             trio.run(_fill, broker.bootstrap, size // _RECORD_SIZE, keys)
             return _while_cleaned(broker)
-        finally:
-            broker.close()
 
     return measure
 

@@ -13,7 +13,7 @@ import trio
 
 from benchmarks.loads import create_topic
 from benchmarks.process import cpu_seconds, resident_mb
-from benchmarks.steps import Figures, StartBroker, Step
+from benchmarks.steps import Figures, StartBroker, Step, started
 from benchmarks.watcher import producing
 from kwire.client.connection import Connection
 from kwire.ports.tcp import TcpTransport
@@ -38,10 +38,8 @@ def steps() -> list[Step]:
 
 def _measure(count: int) -> Callable[[StartBroker], Figures]:
     def measure(make: StartBroker) -> Figures:
-        broker = make()
         with ExitStack() as stack:
-            stack.callback(broker.close)
-            broker.start()
+            broker = stack.enter_context(started(make))
             create_topic(broker.bootstrap, _TOPIC, 1)
             host, port = broker.bootstrap.rsplit(":", 1)
             time.sleep(_SETTLE_S)

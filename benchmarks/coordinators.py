@@ -19,7 +19,7 @@ import trio
 
 from benchmarks.loads import create_topic
 from benchmarks.process import cpu_seconds
-from benchmarks.steps import Figures, StartBroker, Step
+from benchmarks.steps import Figures, StartBroker, Step, started
 from benchmarks.watcher import watching
 from jvm import apache_kafka, programs
 from kwire.client.connection import Connection
@@ -48,16 +48,11 @@ _ASSIGNMENT = bytes(100)
 def fresh(measure: Measure) -> Callable[[StartBroker], Figures]:
     """The measure on a broker of its own."""
 
-    def started(make: StartBroker) -> Figures:
-        broker = make()
-        broker.config.update(NO_DELAY)
-        try:
-            broker.start()
+    def on_one(make: StartBroker) -> Figures:
+        with started(make, NO_DELAY) as broker:
             return measure(broker)
-        finally:
-            broker.close()
 
-    return started
+    return on_one
 
 
 class _Group:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 from benchmarks.loads import Produce, create_topic
 from benchmarks.process import cpu_seconds
-from benchmarks.steps import Figures, StartBroker, Step
+from benchmarks.steps import Figures, StartBroker, Step, started
 from benchmarks.watcher import Spread, arriving, producing
 
 RATE = 1_000
@@ -32,9 +32,7 @@ def steps(*, full: bool) -> list[Step]:
 
 def _measure(seconds: float, *, beside: bool) -> Callable[[StartBroker], Figures]:
     def measure(make: StartBroker) -> Figures:
-        broker = make()
-        try:
-            broker.start()
+        with started(make) as broker:
             create_topic(broker.bootstrap, _TOPIC, 1)
             create_topic(broker.bootstrap, _OTHER, BESIDE.partitions)
             with ExitStack() as stack:
@@ -51,8 +49,6 @@ def _measure(seconds: float, *, beside: bool) -> Callable[[StartBroker], Figures
                 **_told("to the consumer", ages),
                 "CPU s per s": cpu / seconds,
             }
-        finally:
-            broker.close()
 
     return measure
 

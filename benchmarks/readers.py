@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.loads import Produce, consume, create_topic
 from benchmarks.process import cpu_seconds, forget_cached, peak_mb
-from benchmarks.steps import Figures, StartBroker, Step
+from benchmarks.steps import Figures, StartBroker, Step, started
 from benchmarks.watcher import arriving, producing
 
 CONSUMERS = 20
@@ -28,15 +28,11 @@ def steps(*, full: bool) -> list[Step]:
 
 
 def _on_broker(measure: Callable[[Any], Figures]) -> Callable[[StartBroker], Figures]:
-    def started(make: StartBroker) -> Figures:
-        broker = make()
-        try:
-            broker.start()
+    def on_one(make: StartBroker) -> Figures:
+        with started(make) as broker:
             return measure(broker)
-        finally:
-            broker.close()
 
-    return started
+    return on_one
 
 
 def _fan_out(broker: Any) -> Figures:

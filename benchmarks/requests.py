@@ -8,7 +8,7 @@ from contextlib import closing
 from benchmarks.loads import create_topic
 from benchmarks.process import cpu_seconds
 from benchmarks.raw import Producers
-from benchmarks.steps import Figures, StartBroker, Step
+from benchmarks.steps import Figures, StartBroker, Step, started
 
 _TOPIC = "small"
 _WARM_UP_S = 2.0
@@ -32,10 +32,7 @@ def steps() -> list[Step]:
 
 def _measure(connections: int, records: int, config: Mapping[str, str]) -> Callable[[StartBroker], Figures]:
     def measure(make: StartBroker) -> Figures:
-        broker = make()
-        broker.config.update(config)
-        try:
-            broker.start()
+        with started(make, config) as broker:
             create_topic(broker.bootstrap, _TOPIC, 1)
             with closing(Producers(broker.bootstrap, _TOPIC, connections, records=records)) as producers:
                 producers.run(_WARM_UP_S)
@@ -48,7 +45,5 @@ def _measure(connections: int, records: int, config: Mapping[str, str]) -> Calla
                 "ms to the acknowledgement, p99": waits[int(len(waits) * 0.99)] * 1000,
                 "CPU s per 1,000 requests": cpu / len(waits) * 1000,
             }
-        finally:
-            broker.close()
 
     return measure

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.loads import Produce, create_topic
 from benchmarks.process import cpu_seconds, resident_mb
-from benchmarks.steps import Figures, StartBroker, Step
+from benchmarks.steps import Figures, StartBroker, Step, started
 from benchmarks.watcher import arriving, producing
 from jvm import maven
 from jvm.spark import INSTALLED
@@ -71,14 +71,8 @@ class SparkSteps:
         return Step(name, measured, quick=True)
 
     def _on_broker(self, make: StartBroker, measure: Measure) -> Figures:
-        broker = make()
-        folder = Path(tempfile.mkdtemp(dir=self._scratch))
-        try:
-            broker.start()
-            return measure(broker, folder)
-        finally:
-            broker.close()
-            shutil.rmtree(folder)
+        with started(make) as broker, tempfile.TemporaryDirectory(dir=self._scratch) as folder:
+            return measure(broker, Path(folder))
 
     @property
     def _spark(self) -> SparkSession:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,18 @@ class Step:
     """Whether it is one of those that are measured unless more is asked for."""
 
 
+@contextmanager
+def started(make: StartBroker, config: Mapping[str, object] | None = None) -> Iterator[Any]:
+    """A broker that runs within, with these settings by Kafka's names."""
+    broker = make()
+    broker.config.update(config or {})
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.close()
+
+
 def start_and_idle(make: StartBroker) -> Figures:
     """Seconds from exec to the first acknowledged produce, CPU seconds spent by then, and resident MB when idle."""
     broker = make()
@@ -48,12 +61,8 @@ def fresh(load: Produce) -> Callable[[StartBroker], Figures]:
     """The load, and reading it back, in the first minute of a broker's life."""
 
     def measure(make: StartBroker) -> Figures:
-        broker = make()
-        try:
-            broker.start()
+        with started(make) as broker:
             return _run(broker, load, "fresh")
-        finally:
-            broker.close()
 
     return measure
 

@@ -66,7 +66,8 @@ def test_what_a_process_used() -> None:
 
 
 def busy(seconds: float) -> str:
-    return f"import time; end = time.monotonic() + {seconds}\nwhile time.monotonic() < end: pass"
+    """A program that uses so much CPU time, however long it has to wait for it."""
+    return f"import time\nwhile time.process_time() < {seconds}: pass"
 
 
 def test_what_others_do_spoils_a_measurement(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@
         partition.metadata  leader-epoch-checkpoint
         00000000000000000000.log .index .timeindex   the segment that begins at offset 0
         00000000000000004711.log .index .timeindex .txnindex .snapshot
-        00000000000000000000.log.deleted             waits for file.delete.delay.ms
+        00000000000000000000.log.deleted             waits for file.delete.delay.ms, as does .log.7.deleted
         00000000000000000000.log.cleaned, .swap      while the log is compacted
     orders-1.0123456789abcdef0123456789abcdef-delete/   a deleted partition, likewise
     orders-2.0123456789abcdef0123456789abcdef-stray/    a partition nobody knows any more
@@ -83,6 +83,19 @@ def parse_segment_name(name: str) -> tuple[int, str] | None:
     if not dot or len(digits) != _OFFSET_DIGITS or not digits.isascii() or not digits.isdigit():
         return None
     return int(digits), "." + rest
+
+
+def deleted_again(path: str, number: int) -> str:
+    """Another name for a file that waits for its removal, where the first is taken: `….log.7.deleted`."""
+    return f"{path}.{number}{DELETED}"
+
+
+def live_name(name: str) -> str:
+    """The name that a file of a segment has, or had, when it is in use: without `.deleted`, `.cleaned` or `.swap`."""
+    if name.endswith(DELETED):
+        stem, dot, number = name.removesuffix(DELETED).rpartition(".")
+        return stem if dot and number.isdigit() else name.removesuffix(DELETED)
+    return name.removesuffix(CLEANED).removesuffix(SWAP)
 
 
 def parse_kraft_snapshot(name: str) -> tuple[int, int] | None:

@@ -116,8 +116,11 @@ def remove_files(
         segment.forget_open()
         segment.version += 1
         for path in segment.existing_files():
-            files.rename(path, path + layout.DELETED)
-            renamed.append(path + layout.DELETED)
+            aside = path + layout.DELETED
+            if files.exists(aside):  # of a cleaning before this one; to replace it would free a gigabyte here and now
+                aside = layout.deleted_again(path, log.names_version)
+            files.rename(path, aside)
+            renamed.append(aside)
         if segment.base_offset != snapshot_stays:
             snapshot = log.producer_state.mark_snapshot_deleted(segment.base_offset)
             if snapshot is not None:

@@ -39,3 +39,15 @@ def test_a_long_topic_name_is_cut_so_that_the_folder_name_fits():
 @pytest.mark.parametrize("name", ["", "-", "t", "t-", "-1", "t-x", "t-0-delete", "t-0.abc-delete", "lost+found", "t-٣"])
 def test_other_names_are_no_partitions(name):
     assert layout.parse_partition_dir(name) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["7.log", "7.log.deleted", "7.log.cleaned", "7.log.swap", layout.deleted_again("7.log", 12)],
+)
+def test_what_a_file_was_called_when_it_was_in_use(name: str) -> None:
+    assert layout.live_name(name) == "7.log"
+
+
+def test_a_checkpoint_set_aside_has_no_number_in_its_name() -> None:
+    assert layout.live_name("00000000000000000042.snapshot.deleted") == "00000000000000000042.snapshot"

@@ -62,8 +62,7 @@ def dump_file(files: FileSystem, path: str, records: bool) -> Iterator[Line]:
 
 def _kind(name: str) -> str | None:
     """The name of a checkpoint, or the suffix of a segment's file; None where it is no file of a log."""
-    for marker in (layout.DELETED, layout.CLEANED, layout.SWAP):
-        name = name.removesuffix(marker)
+    name = layout.live_name(name)
     if name in _READERS:
         return name
     if layout.parse_kraft_snapshot(name) is not None:

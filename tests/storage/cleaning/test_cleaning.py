@@ -178,6 +178,31 @@ async def test_who_reads_an_old_segment_goes_on_reading_it() -> None:
     assert not [name for name in log.services.files.list(log.dir) if name.endswith(".deleted")]
 
 
+async def test_no_cleaning_frees_on_the_event_loop_what_the_one_before_it_replaced() -> None:
+    log = await filled(compacted_place(segment_bytes=1000))
+    await clean(log)
+    files = log.services.files
+    replaced = [name for name in files.list(log.dir) if name.endswith(".log.deleted")]
+    assert replaced
+    later = log.config.file_delete_delay_ms // 2
+    log.services.clock.advance(later)  # type: ignore[attr-defined]
+    await put(log, ("a", "again"))
+    await clean(log)
+
+    def waiting() -> set[str]:
+        return {name for name in files.list(log.dir) if name.endswith(".deleted") and ".log" in name}
+
+    first, both = set(replaced), waiting()
+    segments = {name.partition(".")[0] for name in both}
+    assert len(both) > len(segments), "renamed over a file that waits: the system frees it within that call"
+    log.services.clock.advance(later)  # type: ignore[attr-defined]
+    await log.services.chores.finish_due()
+    assert waiting() == both - first, "each stays for as long as it is to"
+    log.services.clock.advance(later)  # type: ignore[attr-defined]
+    await log.services.chores.finish_due()
+    assert not waiting()
+
+
 async def test_a_look_up_by_time_that_meets_a_swap_is_made_again() -> None:
     place = compacted_place(segment_bytes=1000)
     log = await filled(place)

@@ -74,5 +74,7 @@ _KNOWN = (
         r"RecordTooLargeException: ([^\n]*)",
         "{}; raise it with max.request.size=BYTES by --kafka (or --to-kafka), and max.message.bytes of the topic",
     ),
+    (r"calling \w+\.load\.\n: org\.apache\.spark\.SparkException: ([^\n]*)", "the files can't be read so: {}"),
+    (r"kafka\.common\.config\.ConfigException: ([^\n]*)", "a setting that Kafka's clients do not take: {}"),
     (r"TimeoutException: ([^\n]*)", "the brokers did not answer in time: {}"),
 )

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from confluent_kafka import Producer
 from pyspark.errors import StreamingQueryException
@@ -29,16 +28,38 @@ LOSS = r"(?i)data loss|lost|may have been|are gone"
 def test_some_partitions_in_small_pieces(
     kafka: KafkaTables, kwire_topic_factory: TopicFactory, kwire_broker: Any
 ) -> None:
-    """`assign`, and `maxRecordsPerPartition` where the Spark knows it: 4.1 and later."""
+    """`assign` and `minPartitions`."""
     topic = kwire_topic_factory(partitions=3)
     rows = [Record(value=f"{number}".encode(), partition=number % 3) for number in range(3000)]
     ConfluentDriver(kwire_broker.bootstrap).produce(topic, rows)
-    pieces = {"minPartitions": "8"} if pyspark.__version__ < "4.1" else {"maxRecordsPerPartition": "300"}
-    options = {"assign": json.dumps({topic: [0, 2]}), **pieces}
+    options = {"assign": json.dumps({topic: [0, 2]}), "minPartitions": "8"}
     table = kafka.spark.read.format("kafka").options(**kafka.options, **options).load()
     assert table.rdd.getNumPartitions() == 8
     found = sorted(int(row.value) for row in table.select("value").collect())
     assert found == [number for number in range(3000) if number % 3 != 1]
+
+
+def test_a_stream_in_pieces_of_so_many_records(
+    kafka: KafkaTables, kwire_topic_factory: TopicFactory, kwire_broker: Any, tmp_path: Path
+) -> None:
+    """`maxRecordsPerPartition`; of a table too, if its ends are numbers: it counts before it looks up "latest"."""
+    topic = kwire_topic_factory(partitions=2)
+    rows = [Record(value=f"{number}".encode(), partition=number % 2) for number in range(2000)]
+    ConfluentDriver(kwire_broker.bootstrap).produce(topic, rows)
+    pieces: list[int] = []
+    seen: list[int] = []
+
+    def look(batch: DataFrame, number: int) -> None:
+        pieces.append(batch.rdd.getNumPartitions())
+        seen.extend(int(row.value) for row in batch.select("value").collect())
+
+    with Streaming(kafka.stream(topic, maxRecordsPerPartition=300), look, tmp_path) as query:
+        query.wait_for(lambda: len(seen) == 2000)
+    assert pieces == [8]
+    assert sorted(seen) == list(range(2000))
+    start, end = ({topic: {"0": offset, "1": offset}} for offset in (0, 1000))
+    numbers = {"startingOffsets": json.dumps(start), "endingOffsets": json.dumps(end)}
+    assert kafka.read(topic, maxRecordsPerPartition=300, **numbers).rdd.getNumPartitions() == 8
 
 
 def test_aborted_and_open_transactions_are_not_read(

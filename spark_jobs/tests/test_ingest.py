@@ -19,8 +19,9 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
-from kwire.testing.factories import TopicFactory
+from kwire.testing.factories import BrokerFactory, TopicFactory
 from kwire.testing.process import BrokerProcess
+from kwire.testing.topics import create_topic
 from spark_jobs.ingest import main
 from spark_jobs.tests.jobs import JobProcess, run, wait_for
 from spark_jobs.tests.topics import count, records
@@ -230,6 +231,7 @@ def test_what_a_user_can_put_right_is_one_line(
         ([file, kwire_topic, "--key", "orign"], "orign"),
         ([file, kwire_topic, "--key", "upper("], "PARSE_SYNTAX_ERROR"),
         ([file, kwire_topic, "--option", "mode=FAILFAST"], "the job itself sets that"),
+        ([file, kwire_topic, "--option", "header=maybe"], "can't be read so: header flag can be true or false"),
         ([file, "no/such/name"], "no/such/name"),
         ([file, kwire_topic, "--schema", swapped], "CSV header does not conform to the schema"),
         ([file, kwire_topic, "-b", "127.0.0.1:1"], "no broker answers at 127.0.0.1:1"),
@@ -312,27 +314,35 @@ def test_new_files_are_followed(
 
 
 def test_nothing_is_missing_after_a_crash_and_only_the_file_under_way_comes_twice(
-    kwire_broker: BrokerProcess, kwire_topic: str, flights: pd.DataFrame, tmp_path: Path
+    kwire_broker_factory: BrokerFactory, flights: pd.DataFrame, tmp_path: Path
 ) -> None:
+    """A crash of the broker, which the job survives, and then one of both."""
+    broker, topic = kwire_broker_factory(), "flights"
+    create_topic(broker.bootstrap, topic, 1, {})
     folder = tmp_path / "flights"
     folder.mkdir()
     ends = [0, 2000, 4000, 14_000]
     for number, (start, end) in enumerate(pairwise(ends)):
         flights[start:end].to_csv(folder / f"{number}.csv.gz", index=False)
-    arguments = [folder, kwire_topic, "-b", kwire_broker.bootstrap, "--schema", FLIGHT_SCHEMA]
+    arguments = [folder, topic, "-b", broker.bootstrap, "--schema", FLIGHT_SCHEMA]
     arguments += ["--header", "file=_metadata.file_name", "--checkpoint", tmp_path / "checkpoint"]
     arguments += ["--max-bytes-per-trigger", 1]
     with JobProcess("ingest", *arguments, "--rate", 1000, folder=tmp_path) as job:
         # Two files are done, and the third, which takes ten seconds, is under way.
-        job.wait_until(lambda: count(kwire_broker.bootstrap, kwire_topic) > 4100)
+        job.wait_until(lambda: count(broker.bootstrap, topic) > 4100)
+        broker.kill()
+        broker.start()
+        job.wait_until(lambda: count(broker.bootstrap, topic) > 6000)
         job.kill()
-    partial = count(kwire_broker.bootstrap, kwire_topic)
-    assert 4100 < partial < 14_000
+    broker.kill()
+    broker.start()
+    partial = count(broker.bootstrap, topic)
+    assert 6000 < partial < 14_000
     with JobProcess("ingest", *arguments, folder=tmp_path, submit=True) as job:
-        assert f"10,000 records written to {kwire_topic}" in job.finish()
+        assert f"10,000 records written to {topic}" in job.finish()
     twice: Counter[str] = Counter()
     got: Counter[str] = Counter()
-    for record in records(kwire_broker.bootstrap, kwire_topic):
+    for record in records(broker.bootstrap, topic):
         (row,) = counted([json.loads(record.value)])
         got[row] += 1
         if got[row] > 1:

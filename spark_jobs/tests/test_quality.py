@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import itertools
 import json
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import date
@@ -16,12 +15,13 @@ import fastavro
 import pytest
 from pyspark.sql import SparkSession
 
-from kwire.testing.factories import TopicFactory
+from kwire.testing.factories import BrokerFactory, TopicFactory
 from kwire.testing.process import BrokerProcess
+from kwire.testing.topics import create_topic
 from spark_jobs import command_line
 from spark_jobs.quality import main
 from spark_jobs.tests import nyc, topics
-from spark_jobs.tests.jobs import PATIENCE_S, JobProcess, run
+from spark_jobs.tests.jobs import JobProcess, batches, run
 from spark_jobs.tests.producing import Sent, send, send_in_transaction
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
@@ -210,35 +210,36 @@ def test_avro_records_come_to_their_topics_and_their_key_chooses_the_partition(
     flown.check_bad(kwire_broker.bootstrap, source, bad)
 
 
-def test_a_killed_job_goes_on_and_each_record_has_one_topic(
+def test_broker_and_job_are_killed_and_each_record_has_one_topic(
     spark: SparkSession,
-    kwire_broker: BrokerProcess,
-    kwire_topic_factory: TopicFactory,
+    kwire_broker_factory: BrokerFactory,
     json_source: Source,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    source = kwire_topic_factory(partitions=PARTITIONS)
-    good, bad = f"{source}-good", f"{source}-bad"
-    send(kwire_broker.bootstrap, source, json_source.records.values())
-    commits = tmp_path / "checkpoint" / "commits"
+    broker = kwire_broker_factory()
+    source, good, bad = "flights", "flights-good", "flights-bad"
+    create_topic(broker.bootstrap, source, PARTITIONS, {"retention.ms": -1})
+    send(broker.bootstrap, source, json_source.records.values())
+    checkpoint = tmp_path / "checkpoint"
     arguments = [source, good, bad, "--schema", HERE / "flight.schema.json", "--formats", "--same-partitions"]
-    arguments += ["--checkpoint", tmp_path / "checkpoint", "-b", kwire_broker.bootstrap]
+    arguments += ["--checkpoint", checkpoint, "-b", broker.bootstrap]
     arguments += ["--max-offsets-per-trigger", 1000]
     with JobProcess("quality", *arguments, folder=tmp_path, submit=True) as job:
-        deadline = time.monotonic() + PATIENCE_S
-        while len([file for file in commits.glob("*") if file.name.isdigit()]) < 2:
-            assert job.process.poll() is None, job.said[-5000:]
-            assert time.monotonic() < deadline, "no progress"
-            time.sleep(0.02)
+        job.wait_until(lambda: len(batches(checkpoint)) >= 1)
+        broker.kill()
+        broker.start()
+        job.wait_until(lambda: len(batches(checkpoint)) >= 2)
         job.kill()
-    partly = len(received(kwire_broker.bootstrap, good)) + len(received(kwire_broker.bootstrap, bad))
+    broker.kill()
+    broker.start()
+    partly = len(received(broker.bootstrap, good)) + len(received(broker.bootstrap, bad))
     assert 0 < partly < len(json_source.records)
     run(main, *arguments)
     expected = json_source.good()
     # A batch that was under way came again: what came twice is told by the dead letters' places.
-    assert set(received(kwire_broker.bootstrap, good)) == set(expected)
-    json_source.check_bad(kwire_broker.bootstrap, source, bad, twice=True)
+    assert set(received(broker.bootstrap, good)) == set(expected)
+    json_source.check_bad(broker.bootstrap, source, bad, twice=True)
     capsys.readouterr()
     run(main, *arguments)
     assert capsys.readouterr().out == f"{source}: 0 good records to {good}, 0 bad ones to {bad}\n"

@@ -15,8 +15,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jvm.spark import Spark
-from kwire.testing.factories import TopicFactory
+from kwire.testing.factories import BrokerFactory, TopicFactory
 from kwire.testing.process import BrokerProcess
+from kwire.testing.topics import create_topic
 from spark_jobs import topics as job_topics
 from spark_jobs.state import main
 from spark_jobs.tests import topics
@@ -111,33 +112,36 @@ def silences(broker: BrokerProcess, topic: str) -> Counter[Silence]:
     return found
 
 
-def test_a_killed_job_goes_on_with_its_state_and_its_timers(
-    each_spark: Spark,
-    kwire_broker: BrokerProcess,
-    kwire_topic_factory: TopicFactory,
-    source: str,
-    sent: list[Sent],
-    tmp_path: Path,
+def test_broker_and_job_are_killed_and_go_on_with_state_and_timers(
+    each_spark: Spark, kwire_broker_factory: BrokerFactory, sent: list[Sent], tmp_path: Path
 ) -> None:
-    totals, told = kwire_topic_factory.name(), kwire_topic_factory.name()
+    broker = kwire_broker_factory()
+    create_topic(broker.bootstrap, "flights", 3, {"retention.ms": -1})
+    send(broker.bootstrap, "flights", sent)
+    totals, told = "totals", "told"
     checkpoint = tmp_path / "checkpoint"
-    arguments = [source, totals, told, *OPTIONS, "-b", kwire_broker, "--checkpoint", checkpoint]
+    arguments = ["flights", totals, told, *OPTIONS, "-b", broker, "--checkpoint", checkpoint]
     arguments += ["--max-offsets-per-trigger", 9_000]
     expected, expected_told = expected_totals(sent), expected_silences(sent)
     with JobProcess("state", *arguments, folder=tmp_path, spark=each_spark) as job:
+        job.wait_until(lambda: len(batches(checkpoint)) >= 1)
+        broker.kill()
+        broker.start()
         job.wait_until(lambda: len(batches(checkpoint)) >= 2)
         job.kill()
-    before, told_before = topics.last_values(kwire_broker.bootstrap, totals), set(silences(kwire_broker, told))
+    broker.kill()
+    broker.start()
+    before, told_before = topics.last_values(broker.bootstrap, totals), set(silences(broker, told))
     assert sum(each["count"] for each in before.values()) < sum(each["count"] for each in expected.values())
     assert set() < told_before < expected_told
     # Timers that were set before the crash are to find some of the others.
     assert any(before.get(plane, {}).get("last") == since for plane, since, _ in expected_told - told_before)
     with JobProcess("state", *arguments, folder=tmp_path, spark=each_spark, submit=True) as job:
         job.finish()
-    assert topics.last_values(kwire_broker.bootstrap, totals) == expected
-    assert set(silences(kwire_broker, told)) == expected_told
+    assert topics.last_values(broker.bootstrap, totals) == expected
+    assert set(silences(broker, told)) == expected_told
     # It began nothing anew: no count is lower than one before it.
-    assert all(each == sorted(each) for each in counts(kwire_broker, totals).values())
+    assert all(each == sorted(each) for each in counts(broker, totals).values())
 
 
 def test_what_is_told_does_not_depend_on_batches_and_what_is_late_changes_nothing(

@@ -113,6 +113,12 @@ async def _delete(log: Log, count: int, reason: str) -> int:
         doomed.append(segments[number])
     if not doomed:
         return 0
+    if log.tiered and _end(log, doomed) > log.recovery_point:
+        # The copies are found by leader epochs. Where those began that are not in the file yet, the batches tell alone.
+        version = log.segments.version
+        await log.flush(_end(log, doomed))
+        if version != log.segments.version:
+            return 0  # the next check sees what is left to do
     deleted = 0
     try:
         if doomed[-1] is segments.active:

@@ -256,3 +256,16 @@ def test_a_crash_amid_a_truncation_leaves_no_hole(call):
     again = place.open(clean=False, recovery_point=12)
     assert [offset for offset, _ in read_all(again)] == list(range(again.log_end_offset))
     assert again.log_end_offset >= 2
+
+
+async def test_no_segment_goes_from_here_before_the_disk_knows_which_epochs_began_in_it():
+    """Of a tiered log: its copy is found by the epochs, and what else tells of them is in the segment's batches."""
+    place, log = await place_with_log(remote_storage_enable=True, local_retention_bytes=1, file_delete_delay_ms=0)
+    epochs = log.epochs.entries()
+    assert len(epochs) == 3
+    log.tiered_end_offset = log.segments.active.base_offset
+    assert await log.delete_old_segments(T0)
+    began = {start for _, start in epochs}
+    assert log.segments.first.base_offset not in began, "one of them began in a segment that is gone"
+    again = place.open(clean=False, high_watermark=log.log_end_offset)
+    assert again.epochs.entries() == epochs

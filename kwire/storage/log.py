@@ -267,7 +267,8 @@ class Log:
         """
         if not isinstance(batches, ValidatedBatches):
             batches = await self._validate(batches, origin)
-        await self._ready_to_append()
+        if self.to_lower or self.segments.active.append_waits:
+            await self._ready_to_append()
         self.epochs.assign(leader_epoch, self.log_end_offset)
         offset = self.log_end_offset
         placed = []

@@ -62,7 +62,7 @@ _KNOWN = (
     ),
     (r"\[FAILED_READ_FILE[.\w]*\] Encountered error while reading file (\S+)\. .*?Caused by: ([^\n]*)", "{}: {}"),
     # Of Spark's own error classes, those whose state says that they are about data, SQL or what Spark can't do.
-    (r"(\[[A-Z][A-Z0-9_.]+\] [^\n]*SQLSTATE: (?:0A|22|42|54)\w{3})", "{}"),
+    (r"(\[(?!STREAM_FAILED)[A-Z][A-Z0-9_.]+\] [^\n]*SQLSTATE: (?:0A|22|42|54)\w{3})", "{}"),
     (r"terminated with exception: (Stream-stream join [^;\n]*)", "{}"),
     (r"UnknownTopicOrPartitionException", "a topic went while it was read or written"),
     (

@@ -217,7 +217,7 @@ def test_what_is_not_there_is_one_line(
         assert complaint in line
 
 
-def test_what_the_target_or_the_producer_refuses_is_one_line(
+def test_what_is_refused_amid_a_batch_is_one_line(
     spark: SparkSession,
     kwire_broker: BrokerProcess,
     kwire_topic_factory: TopicFactory,
@@ -234,6 +234,9 @@ def test_what_the_target_or_the_producer_refuses_is_one_line(
     with pytest.raises(SystemExit, match=r"^1$"):
         copy(kwire_broker, source, target, tmp_path, "--kafka", "acks=7")
     assert "Invalid value 7 for configuration acks" in one_line(capsys)
+    with pytest.raises(SystemExit, match=r"^1$"):
+        copy(kwire_broker, source, target, tmp_path, "--where", "bigint(string(value)) > 1")
+    assert one_line(capsys).startswith("mirror: [CAST_INVALID_INPUT] ")
 
 
 def test_records_that_went_before_they_were_read(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.guard import cases
-from benchmarks.guard.__main__ import worse
+from benchmarks.guard.__main__ import VERSION, known, worse
 from benchmarks.guard.cases import CASES, measure
 
 
@@ -15,6 +15,12 @@ def test_dearer_is_told() -> None:
     assert worse(before, {"produce": {"Python calls": 105.1, "bytes at most": 10.0}}) == [
         "produce: Python calls were 100.0, are 105.1"
     ]
+
+
+@pytest.mark.skipif(not known(), reason=f"nothing is known of what requests cost with Python {VERSION}")
+def test_no_request_got_dearer() -> None:
+    """By a tenth more than `make bench-guard` minds: libraries change too."""
+    assert worse(known(), {case.name: measure(case) for case in CASES}, slack=1.1) == []
 
 
 def test_it_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,6 +172,8 @@ class FetchSession:
 
     def watch(self, cached: CachedPartition, partition: Partition) -> None:
         """It will be due as soon as the partition changes."""
+        if self.partitions.get((cached.topic, cached.index)) is not cached:
+            return  # forgotten meanwhile
         if cached.watched is not partition:
             self._unwatch(cached)
             cached.watched = partition

@@ -100,8 +100,8 @@ class Reader:
         read = target.read
         if read is None or target.error is not None or read.slice is not None or read.diverging is not None:
             return False
-        end = read.high_watermark if self._bound == Bound.HIGH_WATERMARK else read.last_stable_offset
-        return not read.tiered and target.asked.fetch_offset >= end
+        ends = {Bound.HIGH_WATERMARK: read.high_watermark, Bound.LAST_STABLE_OFFSET: read.last_stable_offset}
+        return not read.tiered and target.asked.fetch_offset >= ends.get(self._bound, read.log_end_offset)
 
     async def read_all(self, targets: Iterable[Target], *, record: bool) -> int:
         """Reads every target in order; returns the bytes found.
@@ -203,10 +203,13 @@ class FetchWait:
         self._hurried = True
         self._woken.set()
 
+    def _wake(self) -> None:
+        self._woken.set()
+
     async def until_enough(self) -> None:
         """Returns when the answer is due, with the targets as they then are."""
         session = self._session
-        session.on_due = self._woken.set
+        session.on_due = self._wake
         try:
             with trio.CancelScope(deadline=self._deadline):
                 while not self._hurried:
@@ -214,14 +217,15 @@ class FetchWait:
                         break
                     await self._woken.wait()
                     self._woken = trio.Event()
-                    session.on_due = self._woken.set
         finally:
-            session.on_due = None
+            if session.on_due == self._wake:  # else another fetch of the session waits by now
+                session.on_due = None
         if self._found > self._reader.max_bytes or any(
             target.size > cached.max_bytes or (target.read is not None and target.read.tiered)
             for cached, target in self._targets.items()
         ):
-            await self._reader.read_all(self._targets.values(), record=False)
+            in_order = sorted(self._targets.values(), key=lambda target: target.asked.order)
+            await self._reader.read_all(in_order, record=False)
 
     async def _enough(self) -> bool:
         """Looks at those that are due."""
@@ -229,7 +233,7 @@ class FetchWait:
         urgent = False
         due = deque(self._session.take_due())
         try:
-            while due:
+            while due and not self._hurried:
                 cached = due[0]
                 target = self._targets.get(cached)
                 if target is None or target.partition is None:

@@ -133,8 +133,12 @@ class _Fetch:
         # How far a follower is, it says of each partition with each fetch, by saying nothing else.
         session = self.session
         everything = self._from_follower or session.fetching is not None or session.bound != bound
+        if isinstance(session.fetching, _Fetch):
+            session.fetching.give_way()
         session.fetching, session.bound = self, bound
         self._told = False
+        self._gave_way = False
+        self._wait: FetchWait | None = None
         self.targets = {asked: self._target(asked) for asked in session.take_due(everything=everything)}
 
     def _open_session(self, request: FetchRequest) -> tuple[FetchSession, bool, bool]:
@@ -169,19 +173,29 @@ class _Fetch:
         return session, True, True
 
     def wait(self, min_bytes: int, max_wait_ms: int) -> FetchWait:
-        return FetchWait(self.session, self.reader, self.targets, self._target, min_bytes, max_wait_ms)
+        self._wait = FetchWait(self.session, self.reader, self.targets, self._target, min_bytes, max_wait_ms)
+        if self._gave_way:
+            self._wait.hurry()
+        return self._wait
+
+    def give_way(self) -> None:
+        """Another fetch of the session came: this one answers with what it has, and nothing of it counts as told."""
+        self._gave_way = True
+        if self._wait is not None:
+            self._wait.hurry()
 
     def watch(self) -> None:
-        """Has a session that is not kept watch its partitions too; what happened before is looked for again."""
-        if not self._kept:
-            for asked, target in self.targets.items():
-                if target.partition is not None:
-                    self.session.watch(asked, target.partition)
-                    self.session.is_due(asked)
+        """Has a session that is not kept watch its partitions too; what happened before is looked for again, and so are
+        those of which the first look, under `max_bytes`, did not bring all."""
+        for asked, target in self.targets.items():
+            if target.partition is not None and not (self._kept and self.reader.is_quiet(target)):
+                self.session.watch(asked, target.partition)
+                self.session.is_due(asked)
 
     def end(self) -> None:
         """The session is free for the next fetch."""
         session = self.session
+        self._wait = None
         if not self._told:
             for asked in self.targets:
                 session.is_due(asked)
@@ -223,7 +237,9 @@ class _Fetch:
         for asked, target in sorted(self.targets.items(), key=_by_order):
             data = await self._data(target, hints)
             await turn.share()
-            if self._kept:
+            if self._gave_way:
+                session.is_due(asked)
+            elif self._kept:
                 news = asked.has_news(
                     has_records=target.size > 0,
                     high_watermark=data.high_watermark,
@@ -247,7 +263,7 @@ class _Fetch:
             topic_response.partitions.append(data)
         if self._incremental:
             session.serve_last(served)
-        self._told = True
+        self._told = not self._gave_way
         self.end()
         response.node_endpoints = (
             []

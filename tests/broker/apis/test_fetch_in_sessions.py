@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from kwire.broker.fetch_sessions import EVICTION_AFTER_MS
+from kwire.cluster.partition import Partition
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.messages.fetch import FetchResponse
-from tests.broker.apis.fetches import Asked, at, fetch, offsets, partitions
+from tests.broker.apis.fetches import Asked, at, fetch, offsets, partitions, request
 from tests.broker.scene import Scene, running
 
 NEW, LAST = 0, -1
@@ -190,3 +192,108 @@ async def test_an_empty_session_is_not_waited_for(autojump_clock) -> None:
         response = await fetch(scene, session_epoch=NEW, max_wait_ms=60_000)
         assert (response.error_code, response.responses) == (0, [])
         assert trio.current_time() == 0
+
+
+async def test_what_there_is_no_room_for_counts_too(autojump_clock) -> None:
+    """As outside a session: what is there is enough for `min_bytes`, though `max_bytes` lets less of it through."""
+    async with running() as scene:
+        await scene.create("t", 2)
+        for partition in (0, 1):
+            await scene.produce("t", b"x" * 600, partition=partition)
+        limits = {"max_bytes": 1000, "min_bytes": 1000, "max_wait_ms": 5000}
+        assert len(await Session(scene).told(at("t", 0, 0), at("t", 0, 1), **limits)) == 2
+        assert trio.current_time() == 0
+
+
+class Twice:
+    """One session, continued on a second connection while a fetch waits on the first."""
+
+    def __init__(self, scene: Scene, session: Session) -> None:
+        self.scene = scene
+        self.session = session
+        self.told: dict[int, list[tuple[int, list[int]]]] = {}
+        """By epoch."""
+        self.ended: dict[int, float] = {}
+
+    async def fetch(self, epoch: int, **options: Any) -> None:
+        """On a connection of its own."""
+        connection = await self.scene.another_connection()
+        asked = request(self.scene, session_id=self.session.id, session_epoch=epoch, **options)
+        response = await connection.call(asked, 18)
+        self.told[epoch] = [(data.partition_index, offsets(data)) for data in partitions(response)]
+        self.ended[epoch] = trio.current_time()
+        connection.close()
+
+
+async def test_a_fetch_is_woken_although_an_older_one_of_the_session_ended(autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("t")
+        session = Session(scene)
+        await session.fetch(at("t"))
+        twice = Twice(scene, session)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: twice.fetch(1, max_wait_ms=1_000))
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(lambda: twice.fetch(2, max_wait_ms=10_000))
+            await trio.sleep(2)
+            await scene.produce("t", b"x")
+        assert twice.told[2] == [(0, [0])]
+        assert twice.ended[2] == 2
+
+
+async def test_what_an_older_fetch_of_the_session_found_is_told_by_the_next(autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("t", 2)
+        session = Session(scene)
+        await session.fetch(at("t", 0, 0), at("t", 0, 1))
+        assert await session.told() == []
+        twice = Twice(scene, session)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: twice.fetch(2, max_wait_ms=5_000, min_bytes=10_000))
+            await trio.testing.wait_all_tasks_blocked()
+            await twice.fetch(3)
+            await scene.produce("t", b"x")
+            await trio.testing.wait_all_tasks_blocked()
+            await twice.fetch(4)
+        assert twice.told[4] == [(0, [0])]
+
+
+async def test_a_partition_that_is_forgotten_and_named_again_while_it_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock
+) -> None:
+    async with running() as scene:
+        await scene.create("t", 2)
+        for value in (b"a", b"b", b"c"):
+            await scene.produce("t", value, partition=1)
+        session = Session(scene)
+        await session.fetch(at("t", 0, 0), at("t", 3, 1))
+        assert await session.told() == []
+        cold = trio.Event()
+        read = Partition.fetch
+
+        async def slowly(self: Partition, *arguments: Any, **options: Any) -> Any:
+            if self.index == 0:
+                await cold.wait()
+            return await read(self, *arguments, **options)
+
+        twice = Twice(scene, session)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: twice.fetch(2, max_wait_ms=5_000, min_bytes=10_000))
+            await trio.testing.wait_all_tasks_blocked()
+            monkeypatch.setattr(Partition, "fetch", slowly)
+            for index in (0, 1):
+                scene.broker.replicas.partition("t", index).changed()
+            await trio.testing.wait_all_tasks_blocked()
+            monkeypatch.undo()
+            await twice.fetch(3, forgotten=[("t", 1)])
+            await scene.produce("t", b"d", partition=1)
+            connection = await scene.another_connection()
+            asked = request(scene, at("t", 4, 1), session_id=session.id, session_epoch=4)
+            assert not (await connection.call(asked, 18)).error_code
+            connection.close()
+            cold.set()
+        for epoch in (5, 6):
+            await twice.fetch(epoch)
+        await scene.produce("t", b"e", partition=1)
+        await twice.fetch(7)
+        assert twice.told[7] == [(1, [4])]

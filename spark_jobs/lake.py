@@ -83,6 +83,7 @@ of exactly 1970-01-01 00:00:00 becomes that of writing, a peculiarity of librdka
 
 BY_DATE = ("date", "date(timestamp)")
 MEGABYTE = 1 << 20
+_CHECKPOINTS = "_checkpoints"
 ABANDONED_HOURS = 24
 """A file that no version of the log names after that time won't be named any more."""
 
@@ -142,7 +143,7 @@ def write(
     with sole(lake, f"write-{topic}"):
         append.prepare(partitions)
         stream = records.writeStream.foreachBatch(append)
-        run.start(stream, lake / "_checkpoints" / f"{topic}-{identity}", follow=follow).awaitTermination()
+        run.start(stream, lake / _CHECKPOINTS / f"{topic}-{identity}", follow=follow).awaitTermination()
 
 
 def _demand_lake_or_nothing(lake: Path) -> None:
@@ -150,6 +151,10 @@ def _demand_lake_or_nothing(lake: Path) -> None:
         strange = [path.name for path in lake.iterdir() if not path.name.startswith("_")]
         if strange:
             raise Fault(f"{lake} is no lake, and not empty: it has {strange[0]}")
+        if next((lake / _CHECKPOINTS).glob("*/commits/[0-9]*"), None) is not None:
+            raise Fault(
+                f"{lake} is a lake no more, though {lake / _CHECKPOINTS} says that it was written: remove that too"
+            )
 
 
 def _with(records: DataFrame, columns: tuple[tuple[str, str], ...]) -> DataFrame:

@@ -370,11 +370,17 @@ def test_what_a_user_can_put_right_is_one_line(
     newer = tmp_path / "newer"
     shutil.copytree(small, newer)
     DeltaTable(newer).alter.add_feature(TableFeatures.DeletionVectors, allow_protocol_versions_increase=True)
+    emptied = tmp_path / "emptied"
+    shutil.copytree(small, emptied)
+    for path in emptied.iterdir():
+        if path.name != "_checkpoints":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     new = tmp_path / "new"
     before = DeltaTable(small).version()
     for words, complaint in [
         (["write", "no-such-topic", new, *here], f"{kwire_broker} has no topic no-such-topic"),
         ([*write, strange, *here], f"{strange} is no lake, and not empty: it has photo.jpeg"),
+        ([*write, emptied, *here], f"{emptied} is a lake no more"),
         ([*write, new, *here, "--partition", "day=no_such_column"], "UNRESOLVED_COLUMN"),
         ([*write, new, *here, "--column", "Value=key"], "there is a column Value already"),
         ([*write, new, *here, "--column", "number=int(string(value))"], "CAST_INVALID_INPUT"),

@@ -21,15 +21,14 @@ from kwire.broker.frames import FrameReader
 from kwire.broker.parked import Parked
 from kwire.ports.transport import Stream, StreamClosed
 from kwire.ports.turns import Turn
-from kwire.protocol.schema import Message
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
 
 logger = logging.getLogger(__name__)
 
-_CHUNK = 120 * 1024
-"""Bytes asked of the socket at once: holds seven default producer batches, below malloc's mmap threshold."""
+_CHUNK = 64 * 1024
+"""Bytes asked of the socket at once: holds a few default producer batches, below malloc's mmap threshold."""
 
 _LARGEST_CHUNK = 1024 * 1024
 """Bytes asked of the socket at once while a large frame arrives."""
@@ -77,7 +76,6 @@ class Connection:
                     break
                 self._busy = True
                 turn = Turn(self._broker.clock)
-                self._last_active = turn.now
                 for frame in frames.feed(data):
                     await self._handle(understand(self._broker, self._session, frame), spawn)
                     await turn.share()
@@ -86,7 +84,7 @@ class Connection:
                 await self._flush()
                 if self._memory.limited:
                     await self._account()
-                self._last_active = turn.now
+                self._last_active = self._broker.clock.monotonic()
                 self._busy = False
             await self._until_drained()
         except StreamClosed:
@@ -153,7 +151,7 @@ class Connection:
         response = await call.start(self._broker)
         if response is None:
             return
-        if isinstance(response, Message):
+        if not isinstance(response, Parked):
             self._owe(call.answer(self._broker, response))
             if self._out_bytes > _FLUSH_BYTES:
                 await self._flush()
@@ -187,7 +185,6 @@ class Connection:
                 answer = await call.finish(self._broker, response)
             finally:
                 self._parked = None
-                self._last_active = self._broker.clock.monotonic()
             self._owe(call.answer(self._broker, answer))
 
     def _hurry_pipelined(self) -> None:
@@ -212,6 +209,7 @@ class Connection:
                 await self._send(parts)
 
     async def _send(self, parts: Parts) -> None:
+        self._last_active = self._broker.clock.monotonic()
         self._sent = self._stream.sent
         self._sending = True
         await self._stream.send(parts)
@@ -230,7 +228,6 @@ class Connection:
                 if isinstance(item, tuple):
                     call, parked = item
                     item = call.answer(self._broker, await call.finish(self._broker, parked))
-                self._last_active = self._broker.clock.monotonic()
                 await self._send(item)
                 pipeline.popleft()
         except StreamClosed:

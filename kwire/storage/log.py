@@ -267,8 +267,7 @@ class Log:
         """
         if not isinstance(batches, ValidatedBatches):
             batches = await self._validate(batches, origin)
-        if self.to_lower or self.segments.active.append_waits:
-            await self._ready_to_append()
+        await self._ready_to_append()
         self.epochs.assign(leader_epoch, self.log_end_offset)
         offset = self.log_end_offset
         placed = []

@@ -159,7 +159,7 @@ class Connection:
             try:
                 await self._flush()
             except BaseException:
-                response.abandon()
+                response.hurry()
                 raise
             self._pipeline.append((call, response))
             if self._stopping:
@@ -171,12 +171,8 @@ class Connection:
             elif len(self._pipeline) >= _MOST_PIPELINED:
                 await self._until_drained()
         else:
-            try:
-                await self._flush()
-                await self._until_drained()
-            except BaseException:
-                response.abandon()
-                raise
+            await self._flush()
+            await self._until_drained()
             self._parked = response
             self._last_active = self._broker.clock.monotonic()
             if self._stopping:

@@ -16,7 +16,7 @@ runs in worker threads on what it was given, and its result is taken over on the
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kwire.config.topic import LogConfig
 from kwire.ports.files import Buffer
@@ -58,13 +58,6 @@ class AppendInfo(NamedTuple):
     duplicate: bool = False
 
 
-class Listener(Protocol):
-    """Whoever tells others of what the log has."""
-
-    def changed(self) -> None:
-        """Must not raise, must not wait."""
-
-
 class Log:
     """One partition's log. Offsets are ints; ends are exclusive. For the event loop's thread only.
 
@@ -81,7 +74,6 @@ class Log:
         "epochs",
         "key",
         "last_flush",
-        "listener",
         "log_dir",
         "log_end_offset",
         "log_start_offset",
@@ -134,8 +126,6 @@ class Log:
         """Checkpoints that say more of the log than a truncation has left, and what they are to say."""
         self.deleted = False
         """Whether the partition was deleted."""
-        self.listener: Listener | None = None
-        """Told when the log's start moves, whoever moves it: a request, retention, the copier of a tiered log."""
         self._commits: GroupCommit | None = None
         self.names_version = 1
         """Counts the files that were made or replaced in the folder."""
@@ -233,8 +223,6 @@ class Log:
         self.log_start_offset = offset
         self.epochs.truncate_from_start(offset)
         self.producer_state.on_log_start_offset(offset)
-        if self.listener is not None:
-            self.listener.changed()
         return True
 
     # Appending

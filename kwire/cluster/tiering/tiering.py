@@ -198,7 +198,8 @@ class Tiering:
             self._advance(partition, log, log.local_start_offset)
 
     def _advance(self, partition: Partition, log: Log, offset: int) -> None:
-        log.advance_log_start(min(offset, log.high_watermark))
+        if log.advance_log_start(min(offset, log.high_watermark)):
+            partition.changed()
 
     async def _empty(self, partition: Partition, log: Log) -> None:
         of = identity(partition)

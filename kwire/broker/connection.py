@@ -21,14 +21,15 @@ from kwire.broker.frames import FrameReader
 from kwire.broker.parked import Parked
 from kwire.ports.transport import Stream, StreamClosed
 from kwire.ports.turns import Turn
+from kwire.protocol.schema import Message
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
 
 logger = logging.getLogger(__name__)
 
-_CHUNK = 64 * 1024
-"""Bytes asked of the socket at once: holds a few default producer batches, below malloc's mmap threshold."""
+_CHUNK = 120 * 1024
+"""Bytes asked of the socket at once: holds seven default producer batches, below malloc's mmap threshold."""
 
 _LARGEST_CHUNK = 1024 * 1024
 """Bytes asked of the socket at once while a large frame arrives."""
@@ -76,6 +77,7 @@ class Connection:
                     break
                 self._busy = True
                 turn = Turn(self._broker.clock)
+                self._last_active = turn.now
                 for frame in frames.feed(data):
                     await self._handle(understand(self._broker, self._session, frame), spawn)
                     await turn.share()
@@ -84,7 +86,7 @@ class Connection:
                 await self._flush()
                 if self._memory.limited:
                     await self._account()
-                self._last_active = self._broker.clock.monotonic()
+                self._last_active = turn.now
                 self._busy = False
             await self._until_drained()
         except StreamClosed:
@@ -151,7 +153,7 @@ class Connection:
         response = await call.start(self._broker)
         if response is None:
             return
-        if not isinstance(response, Parked):
+        if isinstance(response, Message):
             self._owe(call.answer(self._broker, response))
             if self._out_bytes > _FLUSH_BYTES:
                 await self._flush()
@@ -159,7 +161,7 @@ class Connection:
             try:
                 await self._flush()
             except BaseException:
-                response.hurry()
+                response.abandon()
                 raise
             self._pipeline.append((call, response))
             if self._stopping:
@@ -171,8 +173,12 @@ class Connection:
             elif len(self._pipeline) >= _MOST_PIPELINED:
                 await self._until_drained()
         else:
-            await self._flush()
-            await self._until_drained()
+            try:
+                await self._flush()
+                await self._until_drained()
+            except BaseException:
+                response.abandon()
+                raise
             self._parked = response
             self._last_active = self._broker.clock.monotonic()
             if self._stopping:
@@ -181,6 +187,7 @@ class Connection:
                 answer = await call.finish(self._broker, response)
             finally:
                 self._parked = None
+                self._last_active = self._broker.clock.monotonic()
             self._owe(call.answer(self._broker, answer))
 
     def _hurry_pipelined(self) -> None:
@@ -205,7 +212,6 @@ class Connection:
                 await self._send(parts)
 
     async def _send(self, parts: Parts) -> None:
-        self._last_active = self._broker.clock.monotonic()
         self._sent = self._stream.sent
         self._sending = True
         await self._stream.send(parts)
@@ -224,6 +230,7 @@ class Connection:
                 if isinstance(item, tuple):
                     call, parked = item
                     item = call.answer(self._broker, await call.finish(self._broker, parked))
+                self._last_active = self._broker.clock.monotonic()
                 await self._send(item)
                 pipeline.popleft()
         except StreamClosed:

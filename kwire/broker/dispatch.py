@@ -84,6 +84,8 @@ class Call:
             broker.limited_log.error(logger, "response does not fit", "error=%r", str(error))
             failed = self._api.failed(self.request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
             body = codec.encode_parts(failed, version)
+        if len(body) == 1 and body[0].__class__ is bytes:
+            return [b"".join((_SIZE.pack(len(header) + len(body[0])), header, body[0]))]
         size = len(header)
         for part in body:
             size += len(part)

@@ -9,14 +9,22 @@ A session is known by (session id, epoch). The client's request and the answer:
     id n, epoch m     an incremental fetch: m must be the epoch that follows the last one; when the session's last
                       partition is forgotten, the session is over
 
-An incremental answer leaves out the partitions that have nothing new to say.
+An incremental answer leaves out the partitions that have nothing new to say. A session does not even look at those of
+a consumer: it watches them, and looks at one when something happened to it, when the client asks something else of it,
+or when the last look left something to say. So a fetch costs what changed, however many partitions the session has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import count
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from kwire.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kwire.cluster.partition import Partition
 
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
@@ -41,14 +49,20 @@ class CachedPartition:
         "last_fetched_epoch",
         "max_bytes",
         "name",
+        "order",
         "sent_high_watermark",
         "sent_log_start_offset",
         "topic",
+        "watched",
     )
 
-    def __init__(self, topic: str | bytes, index: int) -> None:
+    def __init__(self, topic: str | bytes, index: int, order: int = 0) -> None:
         self.topic = topic
         self.index = index
+        self.order = order
+        """Those with a lower one are served before it."""
+        self.watched: Partition | None = None
+        """What the session watches to learn when this is due."""
         self.name: str | None = None
         """The topic's name, once it is known: a session keeps to it whatever becomes of the topic."""
         self.max_bytes = 0
@@ -84,10 +98,28 @@ class CachedPartition:
         return news
 
 
-class FetchSession:
-    """The partitions of one client, in the order in which they are served next."""
+_ORDER = attrgetter("order")
 
-    __slots__ = ("by_topic_id", "created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged")
+
+class FetchSession:
+    """The partitions of one client, and which of them are due to be looked at. A `kwire.cluster.waiting.Waiter`."""
+
+    __slots__ = (
+        "_due",
+        "_orders",
+        "_watched",
+        "bound",
+        "by_topic_id",
+        "closed",
+        "created_ms",
+        "epoch",
+        "fetching",
+        "id",
+        "last_used_ms",
+        "on_due",
+        "partitions",
+        "privileged",
+    )
 
     def __init__(self, session_id: int, *, privileged: bool, by_topic_id: bool, now_ms: int) -> None:
         self.id = session_id
@@ -98,23 +130,89 @@ class FetchSession:
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.partitions: dict[PartitionKey, CachedPartition] = {}
+        self.fetching: object | None = None
+        """The fetch that is under way, if there is one. Another one that comes meanwhile has to look at everything."""
+        self.bound: object = None
+        """Up to where the client may see, as it said with its last fetch."""
+        self.closed = False
+        self.on_due: Callable[[], None] | None = None
+        """Called when a partition that is watched becomes due."""
+        self._orders = count()
+        self._due: dict[CachedPartition, None] = {}
+        self._watched: dict[Partition, CachedPartition] = {}
 
     def update(self, asked: Iterable[tuple[PartitionKey, object]], forgotten: Iterable[PartitionKey] = ()) -> None:
-        """Adds and changes the partitions of a request, drops the forgotten ones."""
+        """Adds and changes the partitions of a request, which are due then, and drops the forgotten ones."""
         for key, request in asked:
             cached = self.partitions.get(key)
             if cached is None:
-                cached = self.partitions[key] = CachedPartition(*key)
+                cached = self.partitions[key] = CachedPartition(*key, next(self._orders))
             cached.ask(request)
+            self._due[cached] = None
         for key in forgotten:
-            self.partitions.pop(key, None)
-
-    def serve_last(self, served: Iterable[PartitionKey]) -> None:
-        """Puts partitions that just sent records behind the others, so that none starves under `max_bytes`."""
-        for key in served:
             cached = self.partitions.pop(key, None)
             if cached is not None:
-                self.partitions[key] = cached
+                self._due.pop(cached, None)
+                self._unwatch(cached)
+
+    def take_due(self, *, everything: bool = False) -> list[CachedPartition]:
+        """Those to look at now, in the order in which they are served; after that, none is due."""
+        taken = sorted(self.partitions.values() if everything else self._due, key=_ORDER)
+        self._due = {}
+        return taken
+
+    @property
+    def any_due(self) -> bool:
+        return bool(self._due)
+
+    def is_due(self, cached: CachedPartition) -> None:
+        """There is more to say of it than was said: the next fetch looks at it whatever happens."""
+        if self.partitions.get((cached.topic, cached.index)) is cached:
+            self._due[cached] = None
+
+    def watch(self, cached: CachedPartition, partition: Partition) -> None:
+        """It will be due as soon as the partition changes."""
+        if self.partitions.get((cached.topic, cached.index)) is not cached:
+            return  # forgotten meanwhile
+        if cached.watched is not partition:
+            self._unwatch(cached)
+            cached.watched = partition
+            self._watched[partition] = cached
+            partition.watch(self)
+
+    def wake(self, partition: Partition) -> None:
+        """Called by a partition that changed. It is not watched any more: that it changes again would say nothing."""
+        cached = self._watched.get(partition)
+        if cached is not None:
+            self._unwatch(cached)
+            self._due[cached] = None
+            if self.on_due is not None:
+                self.on_due()
+
+    def _unwatch(self, cached: CachedPartition) -> None:
+        partition, cached.watched = cached.watched, None
+        if partition is not None:
+            del self._watched[partition]
+            partition.unwatch(self)
+
+    def close(self) -> None:
+        """Nothing is watched any more, as soon as the fetch that is under way has ended."""
+        self.closed = True
+        if self.fetching is None:
+            for cached in list(self._watched.values()):
+                self._unwatch(cached)
+
+    def end_fetch(self, fetching: object) -> None:
+        """That fetch is over, unless it was over already."""
+        if self.fetching is fetching:
+            self.fetching = None
+        if self.closed:
+            self.close()
+
+    def serve_last(self, served: Iterable[CachedPartition]) -> None:
+        """Puts partitions that just sent records behind the others, so that none starves under `max_bytes`."""
+        for cached in served:
+            cached.order = next(self._orders)
 
     @property
     def value(self) -> tuple[bool, int]:
@@ -144,7 +242,9 @@ class FetchSessions:
         return len(self._sessions)
 
     def close(self, session_id: int) -> None:
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
 
     def resume(self, session_id: int, epoch: int, *, by_topic_id: bool, now_ms: int) -> FetchSession:
         """The session for an incremental fetch, its epoch already the next one's.
@@ -186,5 +286,5 @@ class FetchSessions:
             victim = min(yielding, key=lambda session: session.value, default=None)
             if victim is None or victim.value >= (privileged, size):
                 return False
-        del self._sessions[victim.id]
+        self.close(victim.id)
         return True

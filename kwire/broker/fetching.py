@@ -1,13 +1,14 @@
 """Reading many partitions for one fetch, and waiting until there is enough to send.
 
 A read gives ranges of files, never bytes, so reading again after a wake-up costs little: only the partitions that
-were woken are read again until the fetch has what it asked for, then all are read once more, in order, under
-`max_bytes`.
+changed are read again until the fetch has what it asked for. Where they have more together than it takes, all are read
+once more, in order, under `max_bytes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio
@@ -19,7 +20,7 @@ from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from kwire.broker.fetch_sessions import CachedPartition
+    from kwire.broker.fetch_sessions import CachedPartition, FetchSession
     from kwire.cluster.tiering.tiering import Tiering
 
 
@@ -68,7 +69,7 @@ class RemoteShare(NamedTuple):
 class Reader:
     """Reads targets for one caller."""
 
-    __slots__ = ("_bound", "_clock", "_max_bytes", "_replica_epoch", "_replica_id", "_tiering")
+    __slots__ = ("_bound", "_clock", "_replica_epoch", "_replica_id", "_tiering", "max_bytes")
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class Reader:
         """
         self._tiering = tiering
         self._clock = clock
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._bound = bound
         self._replica_id = replica_id
         self._replica_epoch = replica_epoch
@@ -94,13 +95,21 @@ class Reader:
     def turn(self) -> Turn:
         return Turn(self._clock)
 
-    async def read_all(self, targets: Sequence[Target], *, record: bool) -> int:
+    def is_quiet(self, target: Target) -> bool:
+        """Whether there is nothing to be said of it beyond this read until it changes."""
+        read = target.read
+        if read is None or target.error is not None or read.slice is not None or read.diverging is not None:
+            return False
+        ends = {Bound.HIGH_WATERMARK: read.high_watermark, Bound.LAST_STABLE_OFFSET: read.last_stable_offset}
+        return not read.tiered and target.asked.fetch_offset >= ends.get(self._bound, read.log_end_offset)
+
+    async def read_all(self, targets: Iterable[Target], *, record: bool) -> int:
         """Reads every target in order; returns the bytes found.
 
         `record`: whether a follower's fetch offsets count as its progress. Only the first look at a request does: what
         the follower has is what it had when it asked.
         """
-        room, found = self._max_bytes, 0
+        room, found = self.max_bytes, 0
         remote: list[RemoteShare] = []
         turn = self.turn()
         for target in targets:
@@ -169,47 +178,75 @@ class Reader:
 class FetchWait:
     """Waits until the targets together hold `min_bytes`, one of them is urgent, or the time is up."""
 
-    def __init__(self, reader: Reader, targets: Sequence[Target], min_bytes: int, max_wait_ms: int) -> None:
+    def __init__(
+        self,
+        session: FetchSession,
+        reader: Reader,
+        targets: dict[CachedPartition, Target],
+        find: Callable[[CachedPartition], Target],
+        min_bytes: int,
+        max_wait_ms: int,
+    ) -> None:
+        """`find` makes the target of a partition, and has the session watch it."""
+        self._session = session
         self._reader = reader
-        self._targets = {id(target.partition): target for target in targets if target.partition is not None}
+        self._targets = targets
+        self._find = find
         self._min_bytes = min_bytes
         self._deadline = trio.current_time() + max_wait_ms / 1000
-        # What happened between the first read and the watching is looked for once more.
-        self._dirty = set(self._targets)
+        self._found = sum(target.size for target in targets.values())
         self._woken = trio.Event()
         self._hurried = False
-
-    def wake(self, partition: Partition) -> None:
-        """Called by a watched partition when an offset or its role changed."""
-        self._dirty.add(id(partition))
-        self._woken.set()
 
     def hurry(self) -> None:
         """Ends the wait."""
         self._hurried = True
         self._woken.set()
 
+    def _wake(self) -> None:
+        self._woken.set()
+
     async def until_enough(self) -> None:
-        """Returns when the answer is due. The caller then reads all targets anew."""
-        watched = [target.partition for target in self._targets.values() if target.partition is not None]
-        for partition in watched:
-            partition.watch(self)
+        """Returns when the answer is due, with the targets as they then are."""
+        session = self._session
+        session.on_due = self._wake
         try:
             with trio.CancelScope(deadline=self._deadline):
-                while not (self._hurried or await self._enough()):
+                while not self._hurried:
+                    if session.any_due and await self._enough():
+                        break
                     await self._woken.wait()
                     self._woken = trio.Event()
         finally:
-            for partition in watched:
-                partition.unwatch(self)
+            if session.on_due == self._wake:  # else another fetch of the session waits by now
+                session.on_due = None
+        if self._found > self._reader.max_bytes or any(
+            target.size > cached.max_bytes or (target.read is not None and target.read.tiered)
+            for cached, target in self._targets.items()
+        ):
+            in_order = sorted(self._targets.values(), key=lambda target: target.asked.order)
+            await self._reader.read_all(in_order, record=False)
 
     async def _enough(self) -> bool:
-        dirty, self._dirty = self._dirty, set()
+        """Looks at those that are due."""
         turn = self._reader.turn()
-        for key in dirty:
-            target = self._targets[key]
-            await self._reader.read(target, target.asked.max_bytes, at_least_one=True)
-            if target.urgent:
-                return True
-            await turn.share()
-        return sum(target.size for target in self._targets.values()) >= self._min_bytes
+        urgent = False
+        due = deque(self._session.take_due())
+        try:
+            while due and not self._hurried:
+                cached = due[0]
+                target = self._targets.get(cached)
+                if target is None or target.partition is None:
+                    target = self._find(cached)
+                else:
+                    self._session.watch(cached, target.partition)
+                before = target.size
+                self._found += await self._reader.read(target, cached.max_bytes, at_least_one=True) - before
+                self._targets[cached] = target
+                urgent = urgent or target.urgent
+                due.popleft()
+                await turn.share()
+        finally:
+            for cached in due:  # the time was up: the next fetch looks at them
+                self._session.is_due(cached)
+        return urgent or self._found >= self._min_bytes

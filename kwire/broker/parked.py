@@ -23,3 +23,7 @@ class Parked(ABC):
     @abstractmethod
     def hurry(self) -> None:
         """Makes `response` return soon with what there is: the broker is stopping."""
+
+    def abandon(self) -> None:
+        """Nobody will ask for `response`: the connection is gone."""
+        self.hurry()

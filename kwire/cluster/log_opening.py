@@ -67,7 +67,7 @@ class LogOpening:
                     config = configs[partition.topic] = config_of(partition.topic)
                 present = self._logs.get(partition.topic, partition.index)
                 if present is not None and present.topic_id == partition.topic_id:
-                    partition.log = present
+                    partition.take_log(present)
                     present.config = config
                 else:
                     if present is None and not arrival.is_new and self._broker_id in arrival.state.isr:
@@ -110,7 +110,7 @@ class LogOpening:
     ) -> None:
         partition, state = arrival.partition, arrival.state
         try:
-            partition.log = await self._logs.get_or_create(
+            log = await self._logs.get_or_create(
                 partition.topic,
                 partition.index,
                 partition.topic_id,
@@ -118,6 +118,7 @@ class LogOpening:
                 directory=state.directories[state.replicas.index(self._broker_id)] if state.directories else None,
                 is_new=arrival.is_new,
             )
+            partition.take_log(log)
         except KafkaError as error:
             failures[partition.name] = error
         finally:

@@ -70,6 +70,11 @@ class Partition(Replica):
         self._free: trio.Event | None = None
         self._waiters = _NOBODY
 
+    def take_log(self, log: Log) -> None:
+        """This is the partition's log from now on."""
+        self.log = log
+        log.listener = self
+
     def watch(self, waiter: Waiter) -> None:
         """Calls `waiter.wake` at every change from now on."""
         if self._waiters is _NOBODY:
@@ -239,7 +244,6 @@ class Partition(Replica):
                 f"The offset {target} for partition {self.name} is not in [0, {log.high_watermark}]",
             )
         log.advance_log_start(target)
-        self.changed()
         return target, self.low_watermark()
 
     def low_watermark(self) -> int:

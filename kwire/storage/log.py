@@ -16,7 +16,7 @@ runs in worker threads on what it was given, and its result is taken over on the
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from kwire.config.topic import LogConfig
 from kwire.ports.files import Buffer
@@ -58,6 +58,13 @@ class AppendInfo(NamedTuple):
     duplicate: bool = False
 
 
+class Listener(Protocol):
+    """Whoever tells others of what the log has."""
+
+    def changed(self) -> None:
+        """Must not raise, must not wait."""
+
+
 class Log:
     """One partition's log. Offsets are ints; ends are exclusive. For the event loop's thread only.
 
@@ -74,6 +81,7 @@ class Log:
         "epochs",
         "key",
         "last_flush",
+        "listener",
         "log_dir",
         "log_end_offset",
         "log_start_offset",
@@ -126,6 +134,8 @@ class Log:
         """Checkpoints that say more of the log than a truncation has left, and what they are to say."""
         self.deleted = False
         """Whether the partition was deleted."""
+        self.listener: Listener | None = None
+        """Told when the log's start moves, whoever moves it: a request, retention, the copier of a tiered log."""
         self._commits: GroupCommit | None = None
         self.names_version = 1
         """Counts the files that were made or replaced in the folder."""
@@ -223,6 +233,8 @@ class Log:
         self.log_start_offset = offset
         self.epochs.truncate_from_start(offset)
         self.producer_state.on_log_start_offset(offset)
+        if self.listener is not None:
+            self.listener.changed()
         return True
 
     # Appending
@@ -255,7 +267,8 @@ class Log:
         """
         if not isinstance(batches, ValidatedBatches):
             batches = await self._validate(batches, origin)
-        await self._ready_to_append()
+        if self.to_lower or self.segments.active.append_waits:
+            await self._ready_to_append()
         self.epochs.assign(leader_epoch, self.log_end_offset)
         offset = self.log_end_offset
         placed = []

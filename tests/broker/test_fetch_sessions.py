@@ -141,6 +141,6 @@ def test_news_is_what_changed() -> None:
 def test_partitions_that_sent_records_are_served_last() -> None:
     cache = sessions()
     session = opened(cache, size=3)
-    first = (b"t" * 16, 0)
+    first = session.partitions[b"t" * 16, 0]
     session.serve_last([first])
-    assert [index for _, index in session.partitions] == [1, 2, 0]
+    assert [cached.index for cached in session.take_due()] == [1, 2, 0]

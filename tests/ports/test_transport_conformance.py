@@ -316,16 +316,16 @@ async def test_a_flooding_peer_leaves_others_their_turn(transport: Transport) ->
         while data := await stream.receive(1000):
             order.append(data[0])
 
-    async with Served(transport, count) as listener:
+    async with Served(transport, count) as listener, trio.open_nursery() as nursery:
         streams = [await transport.connect(listener.host, listener.port) for _ in range(2)]
         for number, stream in enumerate(streams):
-            await stream.send([bytes([number]) * 50_000])
-        while len(order) < 100:
+            nursery.start_soon(stream.send, [bytes([number]) * 4_000_000])
+        while len(order) < 8_000:
             await trio.lowlevel.checkpoint()
         for stream in streams:
             stream.close()
-    first = order[:50]
-    assert 10 <= sum(first) <= 40
+    first = order[:4_000]
+    assert 400 <= sum(first) <= 3_600
 
 
 async def test_a_client_is_told_under_an_address_of_its_host(transport: Transport) -> None:

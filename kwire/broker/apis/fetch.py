@@ -55,15 +55,19 @@ async def handle(broker: Broker, context: RequestContext, request: FetchRequest)
     except KafkaError as error:
         # The session is not what the client takes it for, so that nothing can be said of its partitions.
         return FetchResponse(error_code=error.code)
-    found = await fetch.reader.read_all(fetch.targets, record=True)
-    if (
-        request.max_wait_ms <= 0
-        or found >= request.min_bytes
-        or not fetch.targets
-        or any(target.urgent for target in fetch.targets)
-    ):
-        return await fetch.response()
-    return ParkedFetch(fetch, FetchWait(fetch.reader, fetch.targets, request.min_bytes, request.max_wait_ms))
+    try:
+        found = await fetch.reader.read_all(fetch.targets.values(), record=True)
+        if (
+            request.max_wait_ms <= 0
+            or found >= request.min_bytes
+            or not fetch.session.partitions
+            or any(target.urgent for target in fetch.targets.values())
+        ):
+            return await fetch.response()
+    except BaseException:
+        fetch.end()
+        raise
+    return ParkedFetch(fetch, fetch.wait(request.min_bytes, request.max_wait_ms))
 
 
 def failed(request: FetchRequest, error: KafkaError) -> FetchResponse:
@@ -89,10 +93,16 @@ class ParkedFetch(Parked):
     def hurry(self) -> None:
         self._wait.hurry()
 
+    def abandon(self) -> None:
+        self._fetch.end()
+
     async def response(self) -> FetchResponse:
-        await self._wait.until_enough()
-        await self._fetch.reader.read_all(self._fetch.targets, record=False)
-        return await self._fetch.response()
+        try:
+            self._fetch.watch()
+            await self._wait.until_enough()
+            return await self._fetch.response()
+        finally:
+            self._fetch.end()
 
 
 class _Fetch:
@@ -108,7 +118,7 @@ class _Fetch:
         replica_id = follower.replica_id
         replica_epoch = request.replica_state.replica_epoch
         self._from_follower = replica_id >= 0
-        self._session, self._incremental, partitions = self._open_session(request)
+        self.session, self._kept, self._incremental = self._open_session(request)
         max_bytes = request.max_bytes
         if not self._from_follower:
             max_bytes = min(max_bytes, broker.config["fetch.max.bytes"])
@@ -120,12 +130,19 @@ class _Fetch:
             replica_epoch=replica_epoch,
             tiering=broker.tiering,
         )
-        self.targets = [self._target(asked) for asked in partitions.values()]
+        # How far a follower is, it says of each partition with each fetch, by saying nothing else.
+        session = self.session
+        everything = self._from_follower or session.fetching is not None or session.bound != bound
+        if isinstance(session.fetching, _Fetch):
+            session.fetching.give_way()
+        session.fetching, session.bound = self, bound
+        self._told = False
+        self._gave_way = False
+        self._wait: FetchWait | None = None
+        self.targets = {asked: self._target(asked) for asked in session.take_due(everything=everything)}
 
-    def _open_session(
-        self, request: FetchRequest
-    ) -> tuple[FetchSession | None, bool, dict[PartitionKey, CachedPartition]]:
-        """(session or None, whether the answer is incremental, the partitions to read)."""
+    def _open_session(self, request: FetchRequest) -> tuple[FetchSession, bool, bool]:
+        """(session, whether it is kept, whether the answer is incremental)."""
         sessions, now = self._broker.fetch_sessions, self._broker.clock.wall_ms()
         by_id = self._by_id
         asked: list[tuple[PartitionKey, FetchPartition]] = []
@@ -138,12 +155,11 @@ class _Fetch:
             session = None
             if request.session_epoch == INITIAL_EPOCH:
                 session = sessions.open(privileged=self._from_follower, by_topic_id=by_id, size=len(asked), now_ms=now)
+            kept = session is not None
             if session is None:
-                session_less = FetchSession(0, privileged=False, by_topic_id=by_id, now_ms=now)
-                session_less.update(asked)
-                return None, False, session_less.partitions
+                session = FetchSession(0, privileged=False, by_topic_id=by_id, now_ms=now)
             session.update(asked)
-            return session, False, session.partitions
+            return session, kept, False
         session = sessions.resume(request.session_id, request.session_epoch, by_topic_id=by_id, now_ms=now)
         forgotten = [
             (topic.topic_id if by_id else topic.topic, index)
@@ -153,8 +169,38 @@ class _Fetch:
         session.update(asked, forgotten)
         if not session.partitions:
             sessions.close(session.id)
-            return None, False, session.partitions
-        return session, True, session.partitions
+            return session, False, False
+        return session, True, True
+
+    def wait(self, min_bytes: int, max_wait_ms: int) -> FetchWait:
+        self._wait = FetchWait(self.session, self.reader, self.targets, self._target, min_bytes, max_wait_ms)
+        if self._gave_way:
+            self._wait.hurry()
+        return self._wait
+
+    def give_way(self) -> None:
+        """Another fetch of the session came: this one answers with what it has, and nothing of it counts as told."""
+        self._gave_way = True
+        if self._wait is not None:
+            self._wait.hurry()
+
+    def watch(self) -> None:
+        """Has a session that is not kept watch its partitions too; what happened before is looked for again, and so are
+        those of which the first look, under `max_bytes`, did not bring all."""
+        for asked, target in self.targets.items():
+            if target.partition is not None and not (self._kept and self.reader.is_quiet(target)):
+                self.session.watch(asked, target.partition)
+                self.session.is_due(asked)
+
+    def end(self) -> None:
+        """The session is free for the next fetch."""
+        session = self.session
+        self._wait = None
+        if not self._told:
+            for asked in self.targets:
+                session.is_due(asked)
+        session.closed |= not self._kept
+        session.end_fetch(self)
 
     def _target(self, asked: CachedPartition) -> Target:
         broker, session = self._broker, self._context.session
@@ -176,21 +222,24 @@ class _Fetch:
                 raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         except KafkaError as error:
             return Target(asked, name, None, error)
+        if self._kept:
+            self.session.watch(asked, partition)  # before it is read
         return Target(asked, name, partition, None)
 
     async def response(self) -> FetchResponse:
         """What the targets' latest reads amount to."""
-        session = self._session
-        response = FetchResponse(session_id=session.id if session is not None else 0)
+        session = self.session
+        response = FetchResponse(session_id=session.id if self._kept else 0)
         hints = LeaderHints(self._broker, self._context.session, wanted=self._context.api_version >= _HINTS)
         served = []
         topic_response = None
         turn = Turn(self._broker.clock)
-        for target in self.targets:
-            asked = target.asked
+        for asked, target in sorted(self.targets.items(), key=_by_order):
             data = await self._data(target, hints)
             await turn.share()
-            if session is not None:
+            if self._gave_way:
+                session.is_due(asked)
+            elif self._kept:
                 news = asked.has_news(
                     has_records=target.size > 0,
                     high_watermark=data.high_watermark,
@@ -198,7 +247,9 @@ class _Fetch:
                     special=target.urgent,
                 )
                 if target.size:
-                    served.append((asked.topic, asked.index))
+                    served.append(asked)
+                if not self.reader.is_quiet(target):
+                    session.is_due(asked)
                 if self._incremental and not news:
                     continue
             if topic_response is None or asked.topic != (
@@ -210,8 +261,10 @@ class _Fetch:
                     topic_response = FetchableTopicResponse(topic_id=asked.topic)
                 response.responses.append(topic_response)
             topic_response.partitions.append(data)
-        if session is not None and self._incremental:
+        if self._incremental:
             session.serve_last(served)
+        self._told = not self._gave_way
+        self.end()
         response.node_endpoints = (
             []
             if self._from_follower
@@ -252,6 +305,10 @@ class _Fetch:
         if read.slice is not None:
             data.records = await self._broker.warm(read.slice)
         return data
+
+
+def _by_order(item: tuple[CachedPartition, Target]) -> int:
+    return item[0].order
 
 
 def _error_data(index: int, error: KafkaError) -> PartitionData:

@@ -86,12 +86,11 @@ async def handle(
         batches = _transactional(broker, context, topics)
         if batches:
             verified = await verify_batches(broker, context.api_version, transactional_id, batches)
-    hints = LeaderHints(broker, session, wanted=context.api_version >= _HINTS)
+    hints: LeaderHints | None = None
     response = ProduceResponse()
     appends: list[tuple[Partition, Appended]] = []
     owed: list[PartitionProduceResponse] = []
     refused = False
-    turn = Turn(broker.clock)
     by_id = context.api_version >= _BY_TOPIC_ID
 
     async def attempt(name: str | None, allowed: bool, data: PartitionProduceData) -> _Outcome:
@@ -117,6 +116,7 @@ async def handle(
             attempts.append((told, name or "", data.index, partial(attempt, name, allowed, data)))
     flushes = len(attempts) > 1 and any(_is_flushed(broker, name, index) for _, name, index, _ in attempts)
     outcomes = await side_by_side([begin for *_, begin in attempts]) if flushes else None
+    turn = Turn(broker.clock) if len(attempts) > 1 else None
     for number, (told, name, index, begin) in enumerate(attempts):
         outcome = await begin() if outcomes is None else outcomes[number]
         if isinstance(outcome, _Refused):
@@ -126,6 +126,7 @@ async def handle(
         elif isinstance(outcome, KafkaError):
             refused = True
             partition = _error(index, outcome)
+            hints = hints or LeaderHints(broker, session, wanted=context.api_version >= _HINTS)
             hint = hints.after(outcome, name, index)
             if hint is not None:
                 partition.current_leader = LeaderIdAndEpoch(leader_id=hint[0], leader_epoch=hint[1])
@@ -141,10 +142,12 @@ async def handle(
                 appends.append(outcome)
                 owed.append(partition)
         told.partition_responses.append(partition)
-        await turn.share()
-    response.node_endpoints = [
-        NodeEndpoint(node_id=node, host=host, port=port, rack=rack) for node, host, port, rack in hints.endpoints
-    ]
+        if turn is not None:
+            await turn.share()
+    if hints is not None:
+        response.node_endpoints = [
+            NodeEndpoint(node_id=node, host=host, port=port, rack=rack) for node, host, port, rack in hints.endpoints
+        ]
     if acks == 0:
         if refused:
             # There is no answer that could say so; a closed connection makes the client ask for metadata.

@@ -198,8 +198,7 @@ class Tiering:
             self._advance(partition, log, log.local_start_offset)
 
     def _advance(self, partition: Partition, log: Log, offset: int) -> None:
-        if log.advance_log_start(min(offset, log.high_watermark)):
-            partition.changed()
+        log.advance_log_start(min(offset, log.high_watermark))
 
     async def _empty(self, partition: Partition, log: Log) -> None:
         of = identity(partition)

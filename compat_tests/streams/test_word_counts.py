@@ -73,8 +73,8 @@ def test_exactly_once(story: Story) -> None:
 
 
 def test_at_least_once(story: Story) -> None:
-    """What was committed before the program was killed counts once. What came later may count twice: on a busy machine a
-    member can also be taken for dead (after 6 s), and another one repeats what it had not committed."""
+    """What was committed before the program was killed counts once. What came later may count twice: on a busy machine
+    a member can also be taken for dead (after 6 s), and another one repeats what it had not committed."""
     least, twice = count(story.lines), count(story.lines[BEFORE_THE_KILL:])
     assert least.words <= story.at_least_once.words <= least.words + twice.words
     assert least.hours <= story.at_least_once.hours <= least.hours + twice.hours

@@ -67,6 +67,10 @@ public final class WordCounts {
         settings.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, "classic");
         settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 2);
         settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 200);
+        if (guarantee.equals("at_least_once")) {
+            // What it writes between its two halves is looked at in the end.
+            settings.put(StreamsConfig.REPARTITION_PURGE_INTERVAL_MS_CONFIG, 86_400_000L);
+        }
         // What was killed is out of the group as soon as a broker allows.
         settings.put(StreamsConfig.consumerPrefix("session.timeout.ms"), 6000);
         settings.put(StreamsConfig.consumerPrefix("heartbeat.interval.ms"), 1000);

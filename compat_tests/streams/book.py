@@ -41,9 +41,13 @@ def lines() -> list[Line]:
 def count(some: Sequence[Line]) -> Counts:
     counts = Counts(Counter(), Counter(), Counter())
     for line in some:
-        hour = line.read_at // HOUR_MS * HOUR_MS
         for word in re.findall(r"[^\W\d_]+(?:’[^\W\d_]+)*", line.text.lower()):
-            counts.words[word] += 1
-            counts.hours[f"{hour} {word}"] += 1
-            counts.letters[word[0]] += 1
+            add(counts, word, line.read_at)
     return counts
+
+
+def add(counts: Counts, word: str, read_at: int) -> None:
+    """Counts in a word that was read at that time (ms)."""
+    counts.words[word] += 1
+    counts.hours[f"{read_at // HOUR_MS * HOUR_MS} {word}"] += 1
+    counts.letters[word[0]] += 1

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from compat_tests.confluent.driver import ConfluentDriver
 from compat_tests.driver import TIMEOUT
 from compat_tests.reading import everything
-from compat_tests.streams.book import Counts, Line, count
+from compat_tests.streams.book import Counts, Line, add, count
 from kwire.testing.topics import create_topic
 
 PARTITIONS = 3
@@ -43,6 +43,13 @@ class Stage:
     def told(self, name: str) -> Counts:
         """The tables of an application as those see them who read committed records alone."""
         return Counts(*(self._table(f"{name}-{table}") for table in Counts._fields))
+
+    def passed_on(self, name: str) -> Counts:
+        """How often the application has written each word to the topic between its two halves."""
+        counts = Counts(Counter(), Counter(), Counter())
+        for message in everything(self.bootstrap, f"{name}-by-word-repartition"):
+            add(counts, message.value().decode(), message.timestamp()[1])
+        return counts
 
     def check_all_told(self, lines: Sequence[Line]) -> None:
         """Fails unless both applications have told what comes of these lines."""

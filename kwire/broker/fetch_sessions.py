@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import count
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 
@@ -98,6 +98,13 @@ class CachedPartition:
         return news
 
 
+class Fetching(Protocol):
+    """A fetch of a session."""
+
+    def give_way(self) -> None:
+        """Another one of the same session came."""
+
+
 _ORDER = attrgetter("order")
 
 
@@ -130,7 +137,7 @@ class FetchSession:
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.partitions: dict[PartitionKey, CachedPartition] = {}
-        self.fetching: object | None = None
+        self.fetching: Fetching | None = None
         """The fetch that is under way, if there is one. Another one that comes meanwhile has to look at everything."""
         self.bound: object = None
         """Up to where the client may see, as it said with its last fetch."""
@@ -165,7 +172,7 @@ class FetchSession:
     def any_due(self) -> bool:
         return bool(self._due)
 
-    def is_due(self, cached: CachedPartition) -> None:
+    def make_due(self, cached: CachedPartition) -> None:
         """There is more to say of it than was said: the next fetch looks at it whatever happens."""
         if self.partitions.get((cached.topic, cached.index)) is cached:
             self._due[cached] = None
@@ -202,7 +209,7 @@ class FetchSession:
             for cached in list(self._watched.values()):
                 self._unwatch(cached)
 
-    def end_fetch(self, fetching: object) -> None:
+    def end_fetch(self, fetching: Fetching) -> None:
         """That fetch is over, unless it was over already."""
         if self.fetching is fetching:
             self.fetching = None

@@ -100,8 +100,12 @@ class Reader:
         read = target.read
         if read is None or target.error is not None or read.slice is not None or read.diverging is not None:
             return False
-        ends = {Bound.HIGH_WATERMARK: read.high_watermark, Bound.LAST_STABLE_OFFSET: read.last_stable_offset}
-        return not read.tiered and target.asked.fetch_offset >= ends.get(self._bound, read.log_end_offset)
+        end = read.log_end_offset
+        if self._bound == Bound.HIGH_WATERMARK:
+            end = read.high_watermark
+        elif self._bound == Bound.LAST_STABLE_OFFSET:
+            end = read.last_stable_offset
+        return not read.tiered and target.asked.fetch_offset >= end
 
     async def read_all(self, targets: Iterable[Target], *, record: bool) -> int:
         """Reads every target in order; returns the bytes found.
@@ -248,5 +252,5 @@ class FetchWait:
                 await turn.share()
         finally:
             for cached in due:  # the time was up: the next fetch looks at them
-                self._session.is_due(cached)
+                self._session.make_due(cached)
         return urgent or self._found >= self._min_bytes

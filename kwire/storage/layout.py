@@ -93,8 +93,9 @@ def deleted_again(path: str, number: int) -> str:
 def live_name(name: str) -> str:
     """The name that a file of a segment has, or had, when it is in use: without `.deleted`, `.cleaned` or `.swap`."""
     if name.endswith(DELETED):
-        stem, dot, number = name.removesuffix(DELETED).rpartition(".")
-        return stem if dot and number.isdigit() else name.removesuffix(DELETED)
+        name = name.removesuffix(DELETED)
+        stem, dot, number = name.rpartition(".")
+        name = stem if dot and number.isdigit() else name
     return name.removesuffix(CLEANED).removesuffix(SWAP)
 
 

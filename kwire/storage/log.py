@@ -16,7 +16,7 @@ runs in worker threads on what it was given, and its result is taken over on the
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kwire.config.topic import LogConfig
 from kwire.ports.files import Buffer
@@ -24,6 +24,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import read_end_txn_marker
 from kwire.protocol.records.header import LOG_OVERHEAD, NO_TIMESTAMP, iter_batches
 from kwire.storage import flushing, reading, retention, rolling, timestamps, truncating
+from kwire.storage.append_info import AppendInfo
 from kwire.storage.checkpoints import TopicPartition
 from kwire.storage.group_commit import GroupCommit
 from kwire.storage.log_dir import LogDir
@@ -43,19 +44,6 @@ from kwire.storage.validation import check, first_batch
 from kwire.storage.verification import VerificationGuard
 
 __all__ = ["AppendInfo", "FoundOffset", "Log", "LogRead", "UnexpectedAppendOffset"]
-
-
-class AppendInfo(NamedTuple):
-    """What an append did; for a duplicate, what the first append of the batch did."""
-
-    first_offset: int
-    last_offset: int
-    """Inclusive."""
-    max_timestamp: int
-    log_append_time: int
-    """ms where the topic is of LogAppendTime (or the batch a duplicate), else -1."""
-    log_start_offset: int
-    duplicate: bool = False
 
 
 class Listener(Protocol):

@@ -43,7 +43,7 @@ def test_other_names_are_no_partitions(name):
 
 @pytest.mark.parametrize(
     "name",
-    ["7.log", "7.log.deleted", "7.log.cleaned", "7.log.swap", layout.deleted_again("7.log", 12)],
+    ["7.log", "7.log.deleted", "7.log.cleaned", "7.log.swap", "7.log.swap.deleted", layout.deleted_again("7.log", 12)],
 )
 def test_what_a_file_was_called_when_it_was_in_use(name: str) -> None:
     assert layout.live_name(name) == "7.log"

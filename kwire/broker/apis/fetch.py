@@ -133,7 +133,7 @@ class _Fetch:
         # How far a follower is, it says of each partition with each fetch, by saying nothing else.
         session = self.session
         everything = self._from_follower or session.fetching is not None or session.bound != bound
-        if isinstance(session.fetching, _Fetch):
+        if session.fetching is not None:
             session.fetching.give_way()
         session.fetching, session.bound = self, bound
         self._told = False
@@ -190,7 +190,7 @@ class _Fetch:
         for asked, target in self.targets.items():
             if target.partition is not None and not (self._kept and self.reader.is_quiet(target)):
                 self.session.watch(asked, target.partition)
-                self.session.is_due(asked)
+                self.session.make_due(asked)
 
     def end(self) -> None:
         """The session is free for the next fetch."""
@@ -198,7 +198,7 @@ class _Fetch:
         self._wait = None
         if not self._told:
             for asked in self.targets:
-                session.is_due(asked)
+                session.make_due(asked)
         session.closed |= not self._kept
         session.end_fetch(self)
 
@@ -238,7 +238,7 @@ class _Fetch:
             data = await self._data(target, hints)
             await turn.share()
             if self._gave_way:
-                session.is_due(asked)
+                session.make_due(asked)
             elif self._kept:
                 news = asked.has_news(
                     has_records=target.size > 0,
@@ -249,7 +249,7 @@ class _Fetch:
                 if target.size:
                     served.append(asked)
                 if not self.reader.is_quiet(target):
-                    session.is_due(asked)
+                    session.make_due(asked)
                 if self._incremental and not news:
                     continue
             if topic_response is None or asked.topic != (

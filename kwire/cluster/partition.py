@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kwire.config.topic import LogConfig
     from kwire.ports.files import Buffer
     from kwire.storage.log import AppendInfo, Log
-    from kwire.storage.validated import ValidatedBatches
+    from kwire.storage.validated import ValidatedBatch
     from kwire.storage.verification import VerificationGuard
 
 ALL = -1
@@ -163,7 +163,7 @@ class Partition(Replica):
         leadership = self._writable
         if leadership is None or leadership.log is None:
             raise self._offline() if self.log is None else self._not_leader()
-        if acks == ALL and leadership.under_min_isr:
+        if acks == ALL and leadership.followers and leadership.under_min_isr:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"The size of the current ISR {sorted(leadership.isr)} is insufficient to satisfy the min.isr "
@@ -184,19 +184,22 @@ class Partition(Replica):
 
     async def append(
         self,
-        records: ValidatedBatches | Buffer,
+        records: ValidatedBatch | Buffer,
         acks: int,
         *,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
         verification: VerificationGuard | None = None,
+        log: Log | None = None,
     ) -> Appended:
         """Appends as the leader; a blob of bytes is validated first. Raises what `check_appendable` and the log raise.
 
         With acks=all the caller then waits (`kwire.cluster.waiting.ReplicationWait`). `transaction_version` is that
-        under which a marker is written, `verification` what `begin_verification` gave (KIP-890).
+        under which a marker is written, `verification` what `begin_verification` gave (KIP-890), `log` what
+        `check_appendable` has just returned to a caller that has awaited nothing since.
         """
-        log = self.check_appendable(acks)
+        if log is None:
+            log = self.check_appendable(acks)
         epoch = self.leader_epoch
         self._holders += 1
         try:
@@ -205,7 +208,10 @@ class Partition(Replica):
             )
         finally:
             # A caller that is cancelled while the log is flushed leaves an append that is there for all others.
-            self.release_role()
+            if self._free is None:
+                self._holders -= 1
+            else:
+                self.release_role()
             if self.leadership is not None:
                 self.leadership.advance()
             if self._waiters:
@@ -221,7 +227,7 @@ class Partition(Replica):
             return ErrorCode.KAFKA_STORAGE_ERROR
         if leadership.log.high_watermark < appended.required_offset:
             return None
-        if len(leadership.maximal_isr) < leadership.effective_min_isr:
+        if leadership.followers and len(leadership.maximal_isr) < leadership.effective_min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return ErrorCode.NONE
 

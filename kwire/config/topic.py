@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any
 
@@ -50,6 +50,18 @@ class LogConfig:
     segment_ms: int = 604_800_000
     unclean_leader_election_enable: bool = False
 
+    # What follows from them, worked out once: each append asks for it.
+
+    compacted: bool = field(init=False, repr=False, compare=False)
+    roll_ms: int = field(init=False, repr=False, compare=False)
+    """For how long a segment takes records: a compacted one must be sealed to be cleaned."""
+
+    def __post_init__(self) -> None:
+        compacted = "compact" in self.cleanup_policy
+        object.__setattr__(self, "compacted", compacted)
+        roll_ms = min(self.segment_ms, self.max_compaction_lag_ms) if compacted else self.segment_ms
+        object.__setattr__(self, "roll_ms", roll_ms)
+
     @classmethod
     def of(cls, broker: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
         """The configuration of a topic with these overrides, which were validated when they were set."""
@@ -66,21 +78,12 @@ class LogConfig:
         return cls(**values)
 
     @property
-    def compacted(self) -> bool:
-        return "compact" in self.cleanup_policy
-
-    @property
-    def roll_ms(self) -> int:
-        """For how long a segment takes records: a compacted one must be sealed to be cleaned."""
-        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compacted else self.segment_ms
-
-    @property
     def deleted(self) -> bool:
         """Whether old segments are deleted by age and size."""
         return "delete" in self.cleanup_policy
 
 
-_FIELDS = {field.name.replace("_", "."): field.name for field in fields(LogConfig)}
+_FIELDS = {each.name.replace("_", "."): each.name for each in fields(LogConfig) if each.init}
 
 
 def _field_value(name: str, value: Any) -> Any:
@@ -90,10 +93,10 @@ def _field_value(name: str, value: Any) -> Any:
 @lru_cache(maxsize=8)
 def _defaults(broker: BrokerConfig) -> LogConfig:
     values = {}
-    for name, field in _FIELDS.items():
+    for name, attribute in _FIELDS.items():
         value = broker_default(broker, name)
         if value is not None:
-            values[field] = _field_value(name, value)
+            values[attribute] = _field_value(name, value)
     return LogConfig(**values)
 
 

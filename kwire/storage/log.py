@@ -22,7 +22,13 @@ from kwire.config.topic import LogConfig
 from kwire.ports.files import Buffer
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import read_end_txn_marker
-from kwire.protocol.records.header import LOG_OVERHEAD, NO_TIMESTAMP, iter_batches
+from kwire.protocol.records.header import (
+    CONTROL_FLAG,
+    LOG_OVERHEAD,
+    NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
+    iter_batches,
+)
 from kwire.storage import flushing, reading, retention, rolling, timestamps, truncating
 from kwire.storage.append_info import AppendInfo
 from kwire.storage.checkpoints import TopicPartition
@@ -34,12 +40,12 @@ from kwire.storage.reading import LogRead
 from kwire.storage.received import Placed, UnexpectedAppendOffset, check_received, fitting
 from kwire.storage.record_walk import PendingWalk
 from kwire.storage.recovery import LoadedLog
-from kwire.storage.segment import Appended, Segment
+from kwire.storage.segment import Segment
 from kwire.storage.services import StorageServices
 from kwire.storage.sparse_index import CorruptIndex
 from kwire.storage.timestamps import FoundOffset
 from kwire.storage.transaction_index import AbortedTransaction
-from kwire.storage.validated import Origin, ValidatedBatches
+from kwire.storage.validated import Origin, ValidatedBatch
 from kwire.storage.validation import check, first_batch
 from kwire.storage.verification import VerificationGuard
 
@@ -73,6 +79,7 @@ class Log:
         "log_dir",
         "log_end_offset",
         "log_start_offset",
+        "name",
         "names_synced",
         "names_version",
         "partition",
@@ -99,6 +106,8 @@ class Log:
         self.log_dir = log_dir
         self.key = key
         self.topic, self.partition = key
+        self.name = f"{self.topic}-{self.partition}"
+        """`topic-partition`"""
         self.topic_id = loaded.topic_id
         self.config = config
         self.dir = loaded.segments.active.dir
@@ -133,10 +142,6 @@ class Log:
 
     def __repr__(self) -> str:
         return f"Log({self.dir}, {self.log_start_offset}..{self.log_end_offset})"
-
-    @property
-    def name(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
     @property
     def size(self) -> int:
@@ -238,14 +243,14 @@ class Log:
 
     async def append_as_leader(
         self,
-        batches: ValidatedBatches | Buffer,
+        batch: ValidatedBatch | Buffer,
         leader_epoch: int,
         *,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
         verification: VerificationGuard | None = None,
     ) -> AppendInfo:
-        """Appends batches at the log's end, giving them offsets and the leader's epoch.
+        """Appends a batch at the log's end, giving it an offset and the leader's epoch.
 
         A blob of bytes is validated first. `transaction_version` is that under which a marker is written,
         `verification` what `begin_verification` gave for the first batch of a transaction.
@@ -253,22 +258,19 @@ class Log:
         Raises InvalidBatch; KafkaError OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
         TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR. The log is then as it was before.
         """
-        if not isinstance(batches, ValidatedBatches):
-            batches = await self._validate(batches, origin)
+        if not isinstance(batch, ValidatedBatch):
+            batch = await self._validate(batch, origin)
         if self.to_lower or self.segments.active.append_waits:
             await self._ready_to_append()
-        self.epochs.assign(leader_epoch, self.log_end_offset)
         offset = self.log_end_offset
-        placed = []
-        for batch in batches.batches:
-            placed.append(Placed(batch.header, offset, batch.buffers(offset, leader_epoch)))
-            offset += batch.header.last_offset_delta + 1
-        info = self._append(placed, batches.log_append_time, origin, transaction_version, verification)
+        self.epochs.assign(leader_epoch, offset)
+        placed = Placed(batch.header, offset, batch.buffers(offset, leader_epoch))
+        info = self._append([placed], batch.log_append_time, origin, transaction_version, verification)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             await self.flush(first_offset=None if info.duplicate else info.first_offset)
         return info
 
-    async def _validate(self, records: Buffer, origin: Origin) -> ValidatedBatches:
+    async def _validate(self, records: Buffer, origin: Origin) -> ValidatedBatch:
         header, batch = first_batch(records)
         checked = check(header, batch, self.config, self.services.clock.wall_ms(), origin=origin, name=self.name)
         if not isinstance(checked, PendingWalk):
@@ -328,33 +330,30 @@ class Log:
         if self.deleted or self.log_dir.offline_reason is not None:
             self.check_usable()
         buffers: list[Buffer] = []
-        appended = []
         size = 0
         newest = NO_TIMESTAMP
         last_offset = -1
         update = None
         for header, base_offset, parts in batches:
             last_offset = base_offset + header.last_offset_delta
-            batch_size = header.batch_length + LOG_OVERHEAD
-            size += batch_size
+            size += header.batch_length + LOG_OVERHEAD
             if header.max_timestamp > newest:
                 newest = header.max_timestamp
-            appended.append(Appended(last_offset, header.max_timestamp, batch_size))
             buffers += parts
             if header.producer_id >= 0:
                 if origin is Origin.CLIENT and (known := self.producer_state.find_duplicate(header)) is not None:
                     return self._duplicate(known)
-                if header.transactional and origin is not Origin.REPLICATION:
+                if header.attributes & TRANSACTIONAL_FLAG and origin is not Origin.REPLICATION:
                     demanded = self.services.verifies_transactions
                     self.producer_state.check_verified(header, verification, demanded=demanded)
-                update = update or self.producer_state.begin(origin)
-                marker = read_end_txn_marker(b"".join(parts)) if header.control else None
+                update = update or ProducerUpdate(self.producer_state, origin)
+                marker = read_end_txn_marker(b"".join(parts)) if header.attributes & CONTROL_FLAG else None
                 update.append(header, base_offset, marker, transaction_version)
         first_offset = batches[0].base_offset
         if origin is not Origin.COORDINATOR and self.log_dir.room is not None:
             self.log_dir.room.check(size)
         try:
-            rolling.segment_for(self, size, first_offset, last_offset, newest).append(buffers, appended)
+            rolling.segment_for(self, size, first_offset, last_offset, newest).append(buffers, batches)
             self.log_end_offset = last_offset + 1
             self.changed = True
             if update is not None:

@@ -15,11 +15,12 @@ from kwire.protocol.records.header import (
     NO_PRODUCER_EPOCH,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    TRANSACTIONAL_FLAG,
     BatchHeader,
     subtract_sequence,
 )
 from kwire.storage.validated import Origin
-from kwire.storage.verification import Verification
+from kwire.storage.verification import Named, Verification
 
 BATCHES_REMEMBERED = 5
 """As many as an idempotent producer may have in flight (max.in.flight.requests.per.connection)."""
@@ -96,10 +97,13 @@ class ProducerEntry:
 
     def find_duplicate(self, header: BatchHeader) -> BatchMetadata | None:
         """The remembered batch with the epoch and the sequences of this one."""
-        if header.producer_epoch != self.epoch:
+        batches = self.batches
+        if header.producer_epoch != self.epoch or not batches:
+            return None
+        if header.base_sequence == batches[-1].last_sequence + 1:  # the next one, as most are
             return None
         last_sequence = header.last_sequence
-        for batch in self.batches:
+        for batch in batches:
             if batch.last_sequence == last_sequence and batch.first_sequence == header.base_sequence:
                 return batch
         return None
@@ -120,7 +124,12 @@ class ProducerEntry:
             self.epoch = epoch
 
     def append_data(
-        self, header: BatchHeader, base_offset: int, origin: Origin, name: str, verification: Verification | None = None
+        self,
+        header: BatchHeader,
+        base_offset: int,
+        origin: Origin,
+        partition: Named,
+        verification: Verification | None = None,
     ) -> bool:
         """Takes up a data batch at `base_offset`; True where it begins a transaction.
 
@@ -129,28 +138,30 @@ class ProducerEntry:
         KafkaError, with the entry in disorder, if the batch may not follow: INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
         and for a client's OUT_OF_ORDER_SEQUENCE_NUMBER.
         """
-        if header.producer_epoch < self.epoch:
-            self._refuse_epoch(header.producer_epoch, base_offset, origin, name, "smaller than")
+        epoch = header.producer_epoch
+        if epoch < self.epoch:
+            self._refuse_epoch(epoch, base_offset, origin, partition, "smaller than")
+        batches = self.batches
         if origin is Origin.CLIENT:
             if verification is not None:
-                known = bool(self.batches)
-                verification.check_sequence(header.base_sequence, known, self.producer_id, base_offset, name)
-            self._check_sequence(header, base_offset, name)
-        if self.epoch != header.producer_epoch:
-            self._enter_epoch(header.producer_epoch)
+                known = bool(batches)
+                verification.check_sequence(header.base_sequence, known, self.producer_id, base_offset, partition)
+            if not (batches and epoch == self.epoch and header.base_sequence == batches[-1].last_sequence + 1):
+                self._check_sequence(header, base_offset, partition)
+        if self.epoch != epoch:
+            self._enter_epoch(epoch)
         delta = header.last_offset_delta
         timestamp = header.max_timestamp
-        batches = self.batches
         batches.append(BatchMetadata(header.last_sequence, base_offset + delta, delta, timestamp))
         if len(batches) > BATCHES_REMEMBERED:
             del batches[0]
         self.last_timestamp = timestamp
-        if not header.transactional:
+        if not header.attributes & TRANSACTIONAL_FLAG:
             if self.txn_first_offset != NO_OFFSET:
                 raise KafkaError(
                     ErrorCode.INVALID_TXN_STATE,
                     f"Expected transactional write from producer {self.producer_id} at offset {base_offset} in "
-                    f"partition {name}",
+                    f"partition {partition.name}",
                 )
             return False
         if self.txn_first_offset != NO_OFFSET:
@@ -159,7 +170,13 @@ class ProducerEntry:
         return True
 
     def append_marker(
-        self, header: BatchHeader, base_offset: int, marker: EndTxnMarker, origin: Origin, name: str, version: int
+        self,
+        header: BatchHeader,
+        base_offset: int,
+        marker: EndTxnMarker,
+        origin: Origin,
+        partition: Named,
+        version: int,
     ) -> CompletedTxn | None:
         """Takes up the marker at `base_offset`; the transaction it ends, None where that wrote nothing here.
 
@@ -167,12 +184,12 @@ class ProducerEntry:
         of its own (KIP-890), and a marker's must be above the producer's last. KafkaError: INVALID_PRODUCER_EPOCH,
         TRANSACTION_COORDINATOR_FENCED.
         """
-        self._check_marker_epoch(header.producer_epoch, base_offset, origin, name, version)
+        self._check_marker_epoch(header.producer_epoch, base_offset, origin, partition, version)
         if self.coordinator_epoch > marker.coordinator_epoch and origin is not Origin.REPLICATION:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                 f"Invalid coordinator epoch for producerId {self.producer_id} at offset {base_offset} in partition "
-                f"{name}: {marker.coordinator_epoch} (zombie), {self.coordinator_epoch} (current)",
+                f"{partition.name}: {marker.coordinator_epoch} (zombie), {self.coordinator_epoch} (current)",
             )
         first_offset = self.txn_first_offset
         self._enter_epoch(header.producer_epoch)
@@ -183,25 +200,25 @@ class ProducerEntry:
             return None
         return CompletedTxn(self.producer_id, first_offset, base_offset, not marker.commit)
 
-    def _check_marker_epoch(self, epoch: int, offset: int, origin: Origin, name: str, version: int) -> None:
+    def _check_marker_epoch(self, epoch: int, offset: int, origin: Origin, partition: Named, version: int) -> None:
         if version < _EPOCH_BUMPED_PER_TRANSACTION:
             if epoch < self.epoch:
-                self._refuse_epoch(epoch, offset, origin, name, "smaller than")
+                self._refuse_epoch(epoch, offset, origin, partition, "smaller than")
         elif epoch <= self.epoch:
             # The coordinator may write a marker again. At the last epoch there is none left to bump to.
             again = epoch == self.epoch and (self.txn_first_offset == NO_OFFSET or epoch == _LAST_EPOCH)
             if not again:
-                self._refuse_epoch(epoch, offset, origin, name, "not above")
+                self._refuse_epoch(epoch, offset, origin, partition, "not above")
 
-    def _refuse_epoch(self, epoch: int, offset: int, origin: Origin, name: str, relation: str) -> None:
+    def _refuse_epoch(self, epoch: int, offset: int, origin: Origin, partition: Named, relation: str) -> None:
         if origin is not Origin.REPLICATION:  # what the leader has taken, the follower takes
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"Epoch of producer {self.producer_id} at offset {offset} in {name} is {epoch}, which is {relation} "
-                f"the last seen epoch {self.epoch}",
+                f"Epoch of producer {self.producer_id} at offset {offset} in {partition.name} is {epoch}, which is "
+                f"{relation} the last seen epoch {self.epoch}",
             )
 
-    def _check_sequence(self, header: BatchHeader, offset: int, name: str) -> None:
+    def _check_sequence(self, header: BatchHeader, offset: int, partition: Named) -> None:
         sequence = header.base_sequence
         epoch = self.epoch
         # Of a producer that is not known here (its records may have been deleted) any sequence is taken.
@@ -212,14 +229,14 @@ class ProducerEntry:
                 raise KafkaError(
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                     f"Invalid sequence number for new epoch of producer {self.producer_id} at offset {offset} in "
-                    f"partition {name}: {header.producer_epoch} (request epoch), {sequence} (seq. number), {epoch} "
-                    f"(current producer epoch)",
+                    f"partition {partition.name}: {header.producer_epoch} (request epoch), {sequence} (seq. number), "
+                    f"{epoch} (current producer epoch)",
                 )
             return
         last = self.last_sequence
         if sequence != last + 1 and not (sequence == 0 and last == MAX_SEQUENCE):
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"Out of order sequence number for producer {self.producer_id} at offset {offset} in partition {name}: "
-                f"{sequence} (incoming seq. number), {last} (current end sequence number)",
+                f"Out of order sequence number for producer {self.producer_id} at offset {offset} in partition "
+                f"{partition.name}: {sequence} (incoming seq. number), {last} (current end sequence number)",
             )

@@ -8,7 +8,7 @@ from kwire.ports.files import File
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.header import BatchHeader
 from kwire.storage.damage import readable
-from kwire.storage.producer_state import ProducerStateManager
+from kwire.storage.producer_state import ProducerStateManager, ProducerUpdate
 from kwire.storage.segments import Segments
 from kwire.storage.validated import Origin
 
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 def take_up(producers: ProducerStateManager, header: BatchHeader, file: File, position: int) -> None:
     """Counts in a batch that lies in the log; only a control batch is read beyond its header."""
     if header.producer_id >= 0:
-        update = producers.begin(Origin.REPLICATION)
+        update = ProducerUpdate(producers, Origin.REPLICATION)
         try:
             update.append_batch(header, file.pread(header.size, position) if header.control else b"")
         except KafkaError as error:  # it was appended under other rules: the records count, whatever we think of them

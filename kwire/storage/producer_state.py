@@ -5,7 +5,7 @@ The way of an append through here:
     manager.begin_verification(…)         a guard for the first batch of a transaction, before its coordinator is asked
     manager.find_duplicate(header)        a client's batch that is in the log already: answer its old offsets
     manager.check_verified(header, …)     refuses a transactional batch that nobody has verified
-    update = manager.begin(origin)
+    update = ProducerUpdate(manager, origin)
     update.append(header, base_offset)    refuses by KafkaError; the manager is as before
     … the batch is written …
     manager.apply(update)                 the batch counts
@@ -26,7 +26,7 @@ from kwire.ports.files import FileSystem
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import EndTxnMarker, read_end_txn_marker
 from kwire.protocol.records.crc import Buffer
-from kwire.protocol.records.header import BatchHeader
+from kwire.protocol.records.header import CONTROL_FLAG, BatchHeader
 from kwire.storage.layout import DELETED, SNAPSHOT, parse_segment_name, segment_name
 from kwire.storage.producer_entry import NO_OFFSET, BatchMetadata, CompletedTxn, ProducerEntry
 from kwire.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot, encode_snapshot
@@ -66,17 +66,17 @@ class ProducerUpdate:
         producer_id = header.producer_id
         if producer_id < 0:
             return
+        manager = self._manager
         entry = self.entries.get(producer_id)
         if entry is None:
-            known = self._manager.entries.get(producer_id)
+            known = manager._entries.get(producer_id)
             entry = self.entries[producer_id] = ProducerEntry(producer_id) if known is None else known.copy()
-        name = self._manager.name
-        verification = self._manager.verifications.get(producer_id)
-        if not header.control:
-            if entry.append_data(header, base_offset, self._origin, name, verification):
+        verification = manager.verifications.get(producer_id)
+        if not header.attributes & CONTROL_FLAG:
+            if entry.append_data(header, base_offset, self._origin, manager, verification):
                 self.started.append((base_offset, producer_id))
         elif marker is not None:
-            completed = entry.append_marker(header, base_offset, marker, self._origin, name, transaction_version)
+            completed = entry.append_marker(header, base_offset, marker, self._origin, manager, transaction_version)
             if completed is not None:
                 self.completed.append(completed)
         if verification is not None and verification.settled_by(header):
@@ -151,10 +151,6 @@ class ProducerStateManager:
         """The batch in the log that this batch of a client repeats, if it is among the producer's last five."""
         entry = self._entries.get(header.producer_id)
         return None if entry is None else entry.find_duplicate(header)
-
-    def begin(self, origin: Origin) -> ProducerUpdate:
-        """An empty update for one append."""
-        return ProducerUpdate(self, origin)
 
     def apply(self, update: ProducerUpdate) -> None:
         """Makes the update count. Nothing else may have been applied since it was begun."""

@@ -26,7 +26,6 @@ from kwire.protocol.records.header import (
 from kwire.protocol.records.record import record_data, records_in, scan
 from kwire.storage.validated import (
     ValidatedBatch,
-    ValidatedBatches,
     as_it_is,
     check_size,
     with_append_time,
@@ -66,7 +65,7 @@ class PendingWalk:
             return True
         return header.count > _LARGE_WALK_RECORDS
 
-    def run(self) -> ValidatedBatches:
+    def run(self) -> ValidatedBatch:
         """Walks the records, and rebuilds the batch where the topic wants another codec. Pure; any thread may run it.
 
         InvalidBatch: INVALID_RECORD or INVALID_TIMESTAMP with the records refused, INVALID_RECORD if the records do
@@ -98,7 +97,7 @@ class PendingWalk:
     def _walk(self, data: bytes) -> tuple[int, bool, bool]:
         """(latest timestamp, whether the offsets are 0, 1, …, whether the first record has the base timestamp)."""
         header, config, now_ms = self._header, self._config, self._now_ms
-        compacted = "compact" in config.cleanup_policy
+        compacted = config.compacted
         create_time = config.message_timestamp_type == "CreateTime"
         marked = header.log_append_time
         earliest = now_ms - config.message_timestamp_before_max_ms
@@ -149,7 +148,7 @@ class PendingWalk:
             raise _refusal(errors, bad_timestamp)
         return max_timestamp, in_sequence, canonical
 
-    def _recompressed(self, data: bytes, as_built: bool, max_timestamp: int) -> ValidatedBatches:
+    def _recompressed(self, data: bytes, as_built: bool, max_timestamp: int) -> ValidatedBatch:
         header, config, target = self._header, self._config, self._target
         level = _level(config, target)
         append_time = None if config.message_timestamp_type == "CreateTime" else self._now_ms
@@ -182,9 +181,7 @@ class PendingWalk:
             )
         rebuilt = read_header(batch)
         check_size(rebuilt.size, config)
-        return ValidatedBatches(
-            (ValidatedBatch(rebuilt, (memoryview(batch)[PREFIX_SIZE:],)),), -1 if append_time is None else append_time
-        )
+        return ValidatedBatch(rebuilt, (memoryview(batch)[PREFIX_SIZE:],), -1 if append_time is None else append_time)
 
 
 def _check_producer(header: BatchHeader) -> None:

@@ -67,7 +67,8 @@ class Room:
 
     def check(self, size: int) -> None:
         """Raises KAFKA_STORAGE_ERROR where `size` bytes may not be written."""
-        if not self.admits(size):
+        self._left -= size
+        if self._left < 0 and not self._look(size):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The volume of log dir {self._path} is full")
 
     @property

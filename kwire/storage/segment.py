@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from kwire.ports.clock import Clock
 from kwire.ports.files import Buffer, File, FileSystem
+from kwire.protocol.records.header import LOG_OVERHEAD
 from kwire.storage import layout
 from kwire.storage.batch_walk import SEARCH_WINDOW, ColdRead, headers
 from kwire.storage.damage import Damaged, Found, batches, spans
@@ -23,16 +24,11 @@ from kwire.storage.sparse_index import CorruptIndex
 from kwire.storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
 from kwire.storage.transaction_index import ENTRY_SIZE, AbortedTransaction, decode_transactions
 
+if TYPE_CHECKING:
+    from kwire.storage.received import Placed
+
 _UNINDEXED_BYTES = 4 * 1024 * 1024
 """An index that says nothing of more than so many bytes at the end has probably lost entries, and is built anew."""
-
-
-class Appended(NamedTuple):
-    """One batch of an append."""
-
-    last_offset: int
-    max_timestamp: int
-    size: int
 
 
 class _IndexLoad(ColdRead):
@@ -276,22 +272,29 @@ class Segment:
             return newest_timestamp - self.first_timestamp
         return clock.wall_ms() - self.created_ms
 
-    def append(self, buffers: Sequence[Buffer], batches: Sequence[Appended]) -> None:
-        """Writes batches at the end by one gathered write. Raises OSError, and the segment is as before."""
+    def append(self, buffers: Sequence[Buffer], batches: Sequence[Placed]) -> None:
+        """Writes batches at the end by one gathered write: `buffers` are theirs, in order.
+
+        Raises OSError, and the segment is as before.
+        """
         position = self.size
+        file = self._file or self.file
+        self.used = True
         try:
-            self.file.pwrite(buffers, position)
+            file.pwrite(buffers, position)
         except OSError:
             with contextlib.suppress(OSError):
-                self.file.truncate(position)
+                file.truncate(position)
             raise
         indexes, recent = self.indexes or self.ready_indexes(may_block=True), self.recent
         assert recent is not None
         if position == 0:
-            self.first_timestamp = max(batch.max_timestamp for batch in batches)
+            self.first_timestamp = max(batch.header.max_timestamp for batch in batches)
         indexed = not self.size  # the files of the indexes are made now
-        for last_offset, max_timestamp, size in batches:
-            if indexes.add(last_offset, max_timestamp, position, size, self.index_interval) and indexes.due:
+        for header, base_offset, _ in batches:
+            last_offset = base_offset + header.last_offset_delta
+            size = header.batch_length + LOG_OVERHEAD
+            if indexes.add(last_offset, header.max_timestamp, position, size, self.index_interval):
                 indexed = True
             recent.add(last_offset + 1, position)
             position += size

@@ -16,14 +16,24 @@ from kwire.storage.time_index import TimeIndex, TimestampOffset
 class SegmentIndexes:
     """Both indexes and what decides about the next entry."""
 
-    __slots__ = ("_bytes_since_entry", "newest", "offsets", "times")
+    __slots__ = ("_bytes_since_entry", "_newest_offset", "_newest_timestamp", "_waiting", "offsets", "times")
 
     def __init__(self, offsets: OffsetIndex, times: TimeIndex) -> None:
         self.offsets = offsets
         self.times = times
-        self.newest: TimestampOffset = times.last
-        """The largest timestamp so far and the last offset of the batch that brought it."""
+        self._newest_timestamp, self._newest_offset = times.last
         self._bytes_since_entry = 0
+        self._waiting = 0
+        """Entries since the files were written."""
+
+    @property
+    def newest(self) -> TimestampOffset:
+        """The largest timestamp so far and the last offset of the batch that brought it."""
+        return TimestampOffset(self._newest_timestamp, self._newest_offset)
+
+    @newest.setter
+    def newest(self, newest: TimestampOffset) -> None:
+        self._newest_timestamp, self._newest_offset = newest
 
     @classmethod
     def empty(cls, base_offset: int) -> SegmentIndexes:
@@ -53,23 +63,25 @@ class SegmentIndexes:
         return indexes
 
     def add(self, last_offset: int, max_timestamp: int, position: int, size: int, interval: int) -> bool:
-        """Counts in the batch that was appended at `position`; whether it got an entry."""
-        if max_timestamp > self.newest[0]:
-            self.newest = TimestampOffset(max_timestamp, last_offset)
+        """Counts in the batch that was appended at `position`; whether so many entries wait that a write is due."""
+        if max_timestamp > self._newest_timestamp:
+            self._newest_timestamp = max_timestamp
+            self._newest_offset = last_offset
         if self._bytes_since_entry <= interval:
             self._bytes_since_entry += size
             return False
         self.offsets.append(last_offset, position)
-        self.times.maybe_append(*self.newest)
+        self.times.maybe_append(self._newest_timestamp, self._newest_offset)
         self._bytes_since_entry = size
-        return True
+        self._waiting += 1
+        return self._waiting >= WRITE_BEHIND_ENTRIES
 
     def add_header(self, position: int, header: BatchHeader, interval: int) -> None:
         self.add(header.last_offset, header.max_timestamp, position, header.size, interval)
 
     def end(self) -> None:
         """The segment takes no more batches: its newest timestamp becomes the time index's last entry."""
-        self.times.maybe_append(*self.newest)
+        self.times.maybe_append(self._newest_timestamp, self._newest_offset)
 
     def truncate_to(self, offset: int) -> None:
         """Drops the entries at or after `offset`; `newest` is then to be found anew."""
@@ -91,12 +103,8 @@ class SegmentIndexes:
         """Whether the files have all entries."""
         return self.offsets.settled and self.times.settled
 
-    @property
-    def due(self) -> bool:
-        """Whether enough entries wait for a write to be worth it."""
-        return self.offsets.unwritten >= WRITE_BEHIND_ENTRIES
-
     def persist(self, files: FileSystem, prefix: str) -> None:
         """Brings the files up to date."""
+        self._waiting = 0
         self.offsets.persist(files, prefix + layout.OFFSET_INDEX)
         self.times.persist(files, prefix + layout.TIME_INDEX)

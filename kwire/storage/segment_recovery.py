@@ -17,7 +17,7 @@ from kwire.storage.batch_walk import verified
 from kwire.storage.damage import misplaced, next_batch
 from kwire.storage.leader_epochs import LeaderEpochCache
 from kwire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex
-from kwire.storage.producer_state import ProducerStateManager
+from kwire.storage.producer_state import ProducerStateManager, ProducerUpdate
 from kwire.storage.segment import Segment
 from kwire.storage.segment_indexes import SegmentIndexes
 from kwire.storage.sparse_index import CorruptIndex
@@ -108,7 +108,7 @@ class SegmentRecovery:
             return ()
 
     def _take_up(self, segment: Segment, header: BatchHeader, batch: memoryview) -> None:
-        update = self._producers.begin(Origin.REPLICATION)
+        update = ProducerUpdate(self._producers, Origin.REPLICATION)
         try:
             update.append_batch(header, batch)
         except KafkaError as error:

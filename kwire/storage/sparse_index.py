@@ -49,11 +49,6 @@ class SparseIndex(ABC):
         """The entries from number `first` on, in the file's format."""
 
     @property
-    def unwritten(self) -> int:
-        """How many entries the file lacks."""
-        return len(self) - self._on_disk
-
-    @property
     def settled(self) -> bool:
         """Whether the file has exactly these entries."""
         return len(self) == self._on_disk and not self._shrunk

@@ -41,38 +41,35 @@ class Origin(Enum):
 
 
 class ValidatedBatch(NamedTuple):
-    """A batch that may be appended. Its base offset (0) and leader epoch are set when it is."""
+    """A batch that may be appended. Its base offset (0) and leader epoch are set when it is.
+
+    In format v2 a leader's append is always one batch.
+    """
 
     header: BatchHeader
     parts: tuple[Buffer, ...]
     """Everything after the first 16 bytes."""
+    log_append_time: int = -1
+    """The time (ms) given to every record where the topic is of LogAppendTime, else -1."""
 
     def buffers(self, base_offset: int, leader_epoch: int) -> list[Buffer]:
         """The batch with its offset and epoch, for one gathered write."""
         return [write_prefix(base_offset, self.header.batch_length, leader_epoch), *self.parts]
 
 
-class ValidatedBatches(NamedTuple):
-    """What may be appended: in format v2 a leader's append is always one batch."""
-
-    batches: tuple[ValidatedBatch, ...]
-    log_append_time: int
-    """The time (ms) given to every record where the topic is of LogAppendTime, else -1."""
-
-
-def as_it_is(header: BatchHeader, batch: memoryview) -> ValidatedBatches:
+def as_it_is(header: BatchHeader, batch: memoryview) -> ValidatedBatch:
     """The batch as it came, its records' times those of its producer."""
-    return ValidatedBatches((ValidatedBatch(header, (batch[PREFIX_SIZE:],)),), -1)
+    return ValidatedBatch(header, (batch[PREFIX_SIZE:],))
 
 
-def with_append_time(header: BatchHeader, batch: memoryview, now_ms: int) -> ValidatedBatches:
+def with_append_time(header: BatchHeader, batch: memoryview, now_ms: int) -> ValidatedBatch:
     """The batch as one of LogAppendTime, all its records of the time `now_ms`."""
     if header.log_append_time and header.max_timestamp == now_ms:
-        return ValidatedBatches((ValidatedBatch(header, (batch[PREFIX_SIZE:],)),), now_ms)
+        return ValidatedBatch(header, (batch[PREFIX_SIZE:],), now_ms)
     return _resealed(header, batch, header.attributes & _FLAGS | LOG_APPEND_TIME_FLAG, now_ms, now_ms)
 
 
-def with_max_timestamp(header: BatchHeader, batch: memoryview, max_timestamp: int) -> ValidatedBatches:
+def with_max_timestamp(header: BatchHeader, batch: memoryview, max_timestamp: int) -> ValidatedBatch:
     """The batch as one of CreateTime whose latest record is of this time."""
     attributes = header.attributes & _FLAGS & ~LOG_APPEND_TIME_FLAG
     return _resealed(header, batch, attributes, max_timestamp, -1)
@@ -80,12 +77,12 @@ def with_max_timestamp(header: BatchHeader, batch: memoryview, max_timestamp: in
 
 def _resealed(
     header: BatchHeader, batch: memoryview, attributes: int, max_timestamp: int, log_append_time: int
-) -> ValidatedBatches:
+) -> ValidatedBatch:
     """The batch with another time and a new CRC; the records stay where they are."""
     records = batch[HEADER_SIZE:]
     head = seal(header._replace(attributes=attributes, max_timestamp=max_timestamp), records)
     sealed = read_header(head)
-    return ValidatedBatches((ValidatedBatch(sealed, (head[PREFIX_SIZE:], records)),), log_append_time)
+    return ValidatedBatch(sealed, (head[PREFIX_SIZE:], records), log_append_time)
 
 
 def check_size(size: int, config: LogConfig) -> None:

@@ -38,7 +38,7 @@ from kwire.protocol.records.varint import read_varint
 from kwire.storage.record_walk import PendingWalk
 from kwire.storage.validated import (
     Origin,
-    ValidatedBatches,
+    ValidatedBatch,
     as_it_is,
     check_size,
     with_append_time,
@@ -78,7 +78,7 @@ def first_batch(records: Buffer | None, produce_version: int | None = None) -> t
             header, view = _cut(view, produce_version)
     except CorruptBatchError as failure:
         raise InvalidBatch(failure.code, failure.message) from failure
-    if produce_version is not None:
+    if produce_version is not None and produce_version < _ZSTD_SINCE_VERSION:
         _check_zstd(header, produce_version)
     return header, view
 
@@ -95,7 +95,7 @@ def _cut(view: memoryview, produce_version: int | None) -> tuple[BatchHeader, me
             f"Record batch is corrupt (the size {size} is smaller than the minimum allowed overhead {HEADER_SIZE})",
         )
     header = read_header(view)
-    if produce_version is not None:
+    if produce_version is not None and produce_version < _ZSTD_SINCE_VERSION:
         _check_zstd(header, produce_version)
     if next_batch_size(view, size) is not None:
         raise InvalidBatch(ErrorCode.INVALID_RECORD, "Produce requests must have exactly one record batch a partition")
@@ -103,7 +103,7 @@ def _cut(view: memoryview, produce_version: int | None) -> tuple[BatchHeader, me
 
 
 def _check_zstd(header: BatchHeader, produce_version: int) -> None:
-    if produce_version < _ZSTD_SINCE_VERSION and header.attributes & CODEC_MASK == Compression.ZSTD:
+    if header.attributes & CODEC_MASK == Compression.ZSTD:
         raise InvalidBatch(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"Produce requests with version {produce_version} are not allowed to use ZStandard compression",
@@ -118,7 +118,7 @@ def check(
     *,
     origin: Origin = Origin.CLIENT,
     name: str = "",
-) -> ValidatedBatches | PendingWalk:
+) -> ValidatedBatch | PendingWalk:
     """Checks what the header and the CRC tell; the result is ready to append, or says that the records must be walked.
 
     `header` and `batch` are `first_batch`'s. `name` is `topic-partition`, for messages. InvalidBatch: INVALID_RECORD
@@ -160,11 +160,21 @@ def check(
     create_time = config.message_timestamp_type == "CreateTime"
     compression_type = config.compression_type
     target = codec if compression_type == "producer" else _TARGETS[compression_type]
+    latest = header.max_timestamp
     if (
         target != codec
-        or "compact" in config.cleanup_policy
+        or config.compacted
         or attributes & LOG_APPEND_TIME_FLAG
-        or (create_time and _must_see_timestamps(header, config, now_ms))
+        # The header names the first and the latest timestamp. The earliest it does not name, so that a limit into the
+        # past (there is none by default) always means a walk.
+        or (
+            create_time
+            and (
+                latest > now_ms + config.message_timestamp_after_max_ms
+                or latest < header.base_timestamp
+                or config.message_timestamp_before_max_ms <= now_ms
+            )
+        )
         or not _plausible(header, batch)
     ):
         return PendingWalk(header, batch, config, Compression(target), now_ms, name)
@@ -174,20 +184,6 @@ def check(
 
 
 _TARGETS = {codec.config_name: codec for codec in Compression}
-
-
-def _must_see_timestamps(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
-    """Whether the header leaves it open that all timestamps are within the topic's limits.
-
-    It names the first and the latest. The earliest it does not name, so that a limit into the past (there is none by
-    default) always means a walk.
-    """
-    latest = header.max_timestamp
-    return (
-        latest > now_ms + config.message_timestamp_after_max_ms
-        or latest < header.base_timestamp
-        or config.message_timestamp_before_max_ms <= now_ms
-    )
 
 
 def _plausible(header: BatchHeader, batch: memoryview) -> bool:

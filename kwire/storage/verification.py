@@ -11,8 +11,18 @@ of its own, it is told from one of the transaction before, which may be written 
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.header import BatchHeader
+
+
+class Named(Protocol):
+    """A partition, for messages."""
+
+    @property
+    def name(self) -> str:
+        """`topic-partition`"""
 
 
 class VerificationGuard:
@@ -48,7 +58,7 @@ class Verification:
         of_the_one_before = header.control and self.supports_epoch_bump and header.producer_epoch == self.epoch
         return header.transactional and not of_the_one_before
 
-    def check_sequence(self, sequence: int, known: bool, producer_id: int, offset: int, name: str) -> None:
+    def check_sequence(self, sequence: int, known: bool, producer_id: int, offset: int, partition: Named) -> None:
         """Raises OUT_OF_ORDER_SEQUENCE_NUMBER where another batch must come first.
 
         `known`: whether a batch of the producer's last epoch is remembered here.
@@ -56,13 +66,13 @@ class Verification:
         if self.supports_epoch_bump and sequence and not known:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"Invalid sequence number for producer {producer_id} at offset {offset} in partition {name}: "
-                f"{sequence} (incoming seq. number). Expected sequence 0 for transactions v2 idempotent producer with "
-                f"no existing state.",
+                f"Invalid sequence number for producer {producer_id} at offset {offset} in partition "
+                f"{partition.name}: {sequence} (incoming seq. number). Expected sequence 0 for transactions v2 "
+                f"idempotent producer with no existing state.",
             )
         if sequence > self.lowest_sequence:
             raise KafkaError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"Out of order sequence number for producer {producer_id} at offset {offset} in partition {name}: "
-                f"{sequence} (incoming seq. number), {self.lowest_sequence} (earliest seen sequence)",
+                f"Out of order sequence number for producer {producer_id} at offset {offset} in partition "
+                f"{partition.name}: {sequence} (incoming seq. number), {self.lowest_sequence} (earliest seen sequence)",
             )

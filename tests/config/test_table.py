@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,7 @@ def test_krafts_keys_are_marked() -> None:
 
 def test_topic_keys_have_a_field_and_their_broker_keys_exist() -> None:
     fields = {name.replace(".", "_") for name in TOPIC_KEYS} - {"internal_segment_bytes"}
-    assert fields == set(LogConfig.__slots__)
+    assert fields == {each.name for each in dataclasses.fields(LogConfig) if each.init}
     for name, synonyms in SYNONYMS.items():
         assert TOPIC_KEYS[name].name == name
         for synonym in synonyms:

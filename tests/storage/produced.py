@@ -12,7 +12,7 @@ from kwire.protocol.records.crc import Buffer
 from kwire.protocol.records.header import HEADER_SIZE, crc_matches, read_header, seal
 from kwire.protocol.records.record import Record
 from kwire.storage.record_walk import PendingWalk
-from kwire.storage.validated import Origin, ValidatedBatches
+from kwire.storage.validated import Origin, ValidatedBatch
 from kwire.storage.validation import check, first_batch
 
 NOW = 1_795_235_850_000
@@ -63,19 +63,18 @@ def validate(
     origin: Origin = Origin.CLIENT,
     name: str = "",
     produce_version: int | None = None,
-) -> ValidatedBatches:
+) -> ValidatedBatch:
     """All that a leader checks, at once."""
     header, batch = first_batch(sent, produce_version)
     result = check(header, batch, config, now_ms, origin=origin, name=name)
     return result.run() if isinstance(result, PendingWalk) else result
 
 
-def stored(result: ValidatedBatches, base_offset: int = 0, leader_epoch: int = 0) -> bytes:
+def stored(result: ValidatedBatch, base_offset: int = 0, leader_epoch: int = 0) -> bytes:
     """The one batch as it is in the log."""
-    (batch,) = result.batches
-    whole = b"".join(batch.buffers(base_offset, leader_epoch))
-    assert read_header(whole) == batch.header._replace(base_offset=base_offset, leader_epoch=leader_epoch)
-    assert crc_matches(batch.header, whole)
+    whole = b"".join(result.buffers(base_offset, leader_epoch))
+    assert read_header(whole) == result.header._replace(base_offset=base_offset, leader_epoch=leader_epoch)
+    assert crc_matches(result.header, whole)
     return whole
 
 

@@ -11,7 +11,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import EndTxnMarker, build_end_txn_marker
 from kwire.protocol.records.header import BatchHeader, read_header
 from kwire.storage.producer_entry import CompletedTxn
-from kwire.storage.producer_state import ProducerStateManager
+from kwire.storage.producer_state import ProducerStateManager, ProducerUpdate
 from kwire.storage.validated import Origin
 
 DIRECTORY = "/data/t-0"
@@ -48,7 +48,7 @@ class Partition:
             duplicate = self.state.find_duplicate(header)
             if duplicate is not None:
                 return duplicate.first_offset
-        update = self.state.begin(origin)
+        update = ProducerUpdate(self.state, origin)
         update.append(header, self.end)
         self.state.apply(update)
         first = self.end
@@ -68,7 +68,7 @@ class Partition:
     ) -> list[CompletedTxn]:
         """Ends the producer's transaction; returns what the log then writes to the transaction index."""
         batch = build_end_txn_marker(pid, epoch, commit=commit, coordinator_epoch=coordinator_epoch, timestamp=NOW)
-        update = self.state.begin(origin)
+        update = ProducerUpdate(self.state, origin)
         marker = EndTxnMarker(commit, coordinator_epoch, NOW, self.end)
         update.append(read_header(batch), self.end, marker, version)
         self.state.apply(update)

@@ -23,7 +23,7 @@ from kwire.storage.log_dir import LogDir
 from kwire.storage.manager import LogManager
 from kwire.storage.recovery import LogTask
 from kwire.storage.services import StorageServices
-from kwire.storage.validated import Origin, ValidatedBatch, ValidatedBatches
+from kwire.storage.validated import Origin, ValidatedBatch
 
 T0 = 1_700_000_000_000
 ROOT = "/data"
@@ -127,9 +127,9 @@ def idempotent(values: Sequence[str], sequence: int, producer: int = 7, epoch: i
     return batch(values, producer_id=producer, producer_epoch=epoch, base_sequence=sequence, **options)
 
 
-def marker(producer: int = 7, epoch: int = 0, *, commit: bool) -> ValidatedBatches:
+def marker(producer: int = 7, epoch: int = 0, *, commit: bool) -> ValidatedBatch:
     data = build_end_txn_marker(producer, epoch, commit=commit, coordinator_epoch=1, timestamp=T0)
-    return ValidatedBatches((ValidatedBatch(read_header(data), (memoryview(data)[16:],)),), -1)
+    return ValidatedBatch(read_header(data), (memoryview(data)[16:],))
 
 
 async def append(log: Log, *values: str, epoch: int = 0, timestamp: int = T0) -> int:

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from kwire.ports.memory_files import MemoryFileSystem
 from kwire.storage.offset_index import OffsetIndex
-from kwire.storage.sparse_index import CorruptIndex
+from kwire.storage.segment_indexes import SegmentIndexes
+from kwire.storage.sparse_index import WRITE_BEHIND_ENTRIES, CorruptIndex
 from kwire.storage.time_index import NO_TIMESTAMP, TimeIndex
 from kwire.storage.transaction_index import AbortedTransaction, decode_transactions, overlapping
 
@@ -89,13 +90,12 @@ def test_the_file_follows_the_entries(index):
     index.persist(files, "/d/i")
     assert files.read("/d/i") == index.encode()
     assert index.settled
-    assert index.unwritten == 0
     index.truncate_to(BASE + 6)
     assert not index.settled or len(index) == 2
     index.truncate_to(BASE)
     add = getattr(index, "append", None) or index.maybe_append
     add(BASE + 50, 1000 if add.__name__ == "append" else BASE + 60)
-    assert index.unwritten == 1
+    assert not index.settled
     index.persist(files, "/d/i")
     assert files.read("/d/i") == index.encode()
     assert len(index) == 1
@@ -130,3 +130,18 @@ def test_aborted_transactions():
         decode_transactions(data + b"torn", BASE)
     with pytest.raises(CorruptIndex):
         decode_transactions(bytes(34), 0)
+
+
+def test_a_write_is_due_when_many_entries_wait():
+    indexes = SegmentIndexes.empty(BASE)
+    files = MemoryFileSystem()
+    files.make_dirs("/d")
+    indexes.add(BASE, 1, 0, 10, 0)  # the first batch of a segment gets no entry
+    for _ in range(2):
+        count = len(indexes.offsets)
+        due = [
+            indexes.add(BASE + number, number, 10 * number, 10, 0)
+            for number in range(count + 1, count + WRITE_BEHIND_ENTRIES + 1)
+        ]
+        assert due == [False] * (WRITE_BEHIND_ENTRIES - 1) + [True]
+        indexes.persist(files, "/d/s")

@@ -9,6 +9,7 @@ from kwire.protocol.records.control import build_end_txn_marker
 from kwire.protocol.records.header import MAX_SEQUENCE, read_header
 from kwire.protocol.records.record import Record
 from kwire.storage.producer_entry import CompletedTxn
+from kwire.storage.producer_state import ProducerUpdate
 from kwire.storage.validated import Origin
 
 from .producers import DAY, NOW, Partition, data_header, refused
@@ -68,7 +69,7 @@ def test_batches_without_producer_id_leave_no_trace(log: Partition) -> None:
 def test_what_was_begun_and_not_applied_never_was(log: Partition) -> None:
     log.append(0)
     before = log.state.entries[500].batches.copy()
-    update = log.state.begin(Origin.CLIENT)
+    update = ProducerUpdate(log.state, Origin.CLIENT)
     update.append(data_header(3, txn=True), 3)
     update.append(data_header(0, pid=900), 6)
     assert log.state.entries[500].batches == before
@@ -84,7 +85,7 @@ def test_a_refused_append_changes_nothing(log: Partition) -> None:
 
 
 def test_several_batches_of_one_append_follow_one_another(log: Partition) -> None:
-    update = log.state.begin(Origin.CLIENT)
+    update = ProducerUpdate(log.state, Origin.CLIENT)
     update.append(data_header(0), 0)
     update.append(data_header(3), 3)
     with pytest.raises(KafkaError):
@@ -189,7 +190,7 @@ def test_batches_from_the_log(log: Partition) -> None:
     marker = build_end_txn_marker(5, 1, commit=False, coordinator_epoch=2, timestamp=NOW + 1, base_offset=41)
     emptied = build_batch([], base_offset=42, last_offset=42, producer_id=5, producer_epoch=2, control=True)
     plain = build_batch([Record(43, NOW, None, b"x", [])], base_offset=43)
-    update = log.state.begin(Origin.REPLICATION)
+    update = ProducerUpdate(log.state, Origin.REPLICATION)
     for batch in (data, marker, emptied, plain):
         update.append_batch(read_header(batch), batch)
     log.state.apply(update)
@@ -200,7 +201,7 @@ def test_batches_from_the_log(log: Partition) -> None:
     assert (entry.coordinator_epoch, entry.last_timestamp, entry.txn_first_offset) == (2, NOW + 1, -1)
     bad = build_batch([Record(0, 0, b"", b"", [])], producer_id=5, control=True)
     with pytest.raises(CorruptBatchError):
-        log.state.begin(Origin.REPLICATION).append_batch(read_header(bad), bad)
+        ProducerUpdate(log.state, Origin.REPLICATION).append_batch(read_header(bad), bad)
 
 
 # Expiry

@@ -11,7 +11,7 @@ from kwire.ports.memory_files import MemoryFileSystem
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import EndTxnMarker
 from kwire.protocol.records.header import BatchHeader
-from kwire.storage.producer_state import ProducerStateManager
+from kwire.storage.producer_state import ProducerStateManager, ProducerUpdate
 from kwire.storage.validated import Origin
 
 EXPIRATION = 1000
@@ -142,7 +142,7 @@ class ProducersAgainstModel(RuleBasedStateMachine):
             assert duplicate.timestamp == verdict.timestamp
             return
         assert duplicate is None
-        update = self.state.begin(Origin.CLIENT)
+        update = ProducerUpdate(self.state, Origin.CLIENT)
         if verdict is not None:
             with pytest.raises(KafkaError) as caught:
                 update.append(header, self.end)
@@ -158,7 +158,7 @@ class ProducersAgainstModel(RuleBasedStateMachine):
         epoch = max(self.model.epoch(pid), 0)
         one = Appended(pid, epoch, None, self.end, self.end, self.now, True)
         first = self.model.open_txn(pid)
-        update = self.state.begin(Origin.COORDINATOR)
+        update = ProducerUpdate(self.state, Origin.COORDINATOR)
         update.append(_header(one), self.end, EndTxnMarker(commit, 0, self.now, self.end))
         self.state.apply(update)
         expected = [] if first is None else [(pid, first, self.end, not commit)]

@@ -72,7 +72,7 @@ def test_a_missing_key_goes_before_a_bad_time_of_the_same_record() -> None:
 def test_a_doubtful_max_timestamp_is_corrected(codec: Compression, claimed: int) -> None:
     """It is beyond the limit, or before the first record."""
     sent = edited(timed(NOW - 7, NOW - 3, NOW - 5, codec=codec), max_timestamp=claimed)
-    (batch,) = validate(sent, PLAIN, NOW).batches
+    batch = validate(sent, PLAIN, NOW)
     assert batch.header.max_timestamp == NOW - 3
     assert list(iter_records(b"".join(batch.buffers(0, 0)))) == list(iter_records(sent))
 

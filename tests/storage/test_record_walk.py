@@ -13,7 +13,7 @@ from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.compression import Compression, compress
 from kwire.protocol.records.record import Record, iter_records
 from kwire.storage.record_walk import PendingWalk
-from kwire.storage.validated import ValidatedBatches
+from kwire.storage.validated import ValidatedBatch
 from kwire.storage.validation import check, first_batch
 
 from .produced import COMPACT, DATA, MANY, NOW, OK, PLAIN, edited, no_key, records, refusal, stored, validate, with_data
@@ -126,4 +126,4 @@ def test_large_walks(batch: bytes, large: bool) -> None:
 def test_plain_batches_need_no_walk_whatever_their_size() -> None:
     for codec in Compression:
         sent = build_batch(records(1000), compression=codec)
-        assert isinstance(check(*first_batch(sent), PLAIN, NOW), ValidatedBatches)
+        assert isinstance(check(*first_batch(sent), PLAIN, NOW), ValidatedBatch)

@@ -10,7 +10,8 @@ from kwire.protocol.records.header import read_header
 from kwire.storage import layout
 from kwire.storage.batch_walk import ColdRead
 from kwire.storage.open_files import OpenFiles
-from kwire.storage.segment import Appended, Segment
+from kwire.storage.received import Placed
+from kwire.storage.segment import Segment
 from kwire.storage.transaction_index import AbortedTransaction
 
 from .support import T0, ManualClock, placed
@@ -42,7 +43,7 @@ def reopened(segment):
 def append(segment, offset, count=2, timestamp=T0, padding=0):
     data = placed(offset, ["v" * padding] * count, timestamp=timestamp)
     header = read_header(data)
-    segment.append([data], [Appended(header.last_offset, header.max_timestamp, len(data))])
+    segment.append([data], [Placed(header, offset, [data])])
     return offset, offset + count - 1, len(data)
 
 

@@ -19,7 +19,7 @@ from kwire.protocol.records.control import build_end_txn_marker
 from kwire.protocol.records.header import HEADER_SIZE, read_header, seal
 from kwire.protocol.records.record import Record
 from kwire.storage import validation
-from kwire.storage.validated import Origin, ValidatedBatches
+from kwire.storage.validated import Origin, ValidatedBatch
 from kwire.storage.validation import check, first_batch
 
 from .produced import (
@@ -47,14 +47,14 @@ def test_a_good_batch_is_stored_as_sent(codec: Compression, count: int) -> None:
     sent = build_batch(records(count), compression=codec, producer_id=5, producer_epoch=1, base_sequence=7)
     header, view = first_batch(memoryview(sent), 9)
     result = check(header, view, PLAIN, NOW)
-    assert isinstance(result, ValidatedBatches)
+    assert isinstance(result, ValidatedBatch)
     assert result.log_append_time == -1
     assert stored(result, 77, 4) == (77).to_bytes(8, "big") + sent[8:12] + (4).to_bytes(4, "big") + sent[16:]
 
 
 def test_the_records_are_not_copied() -> None:
     sent = bytearray(BIG)
-    (batch,) = validate(memoryview(sent), PLAIN, NOW).batches
+    batch = validate(memoryview(sent), PLAIN, NOW)
     parts = batch.buffers(0, 0)
     sent[-1] ^= 1
     assert parts[-1][-1] == sent[-1]
@@ -228,5 +228,5 @@ def test_limits_of_what_is_checked_without_a_walk() -> None:
     data = BIG[HEADER_SIZE:]
     lying = bytes([data[0] + 2]) + data[1:]
     sent = seal(read_header(BIG), lying) + lying
-    assert isinstance(check(*first_batch(sent), PLAIN, NOW), ValidatedBatches)
+    assert isinstance(check(*first_batch(sent), PLAIN, NOW), ValidatedBatch)
     assert validation._SMALL_BATCH < MANY

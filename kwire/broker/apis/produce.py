@@ -7,9 +7,8 @@ to believe in compression; below v3 the request is refused all the same, as in A
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, NamedTuple, Union
 
 import trio
 
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
     from kwire.cluster.partition import Appended, Partition
-    from kwire.storage.verification import VerificationGuard
+    from kwire.storage.log import Log
 
 _HINTS = 10
 _BY_TOPIC_ID = 13
@@ -55,6 +54,12 @@ _ALL = -1
 _ACKS = (0, 1, _ALL)
 _MAGIC_AT, _TRANSACTIONAL_AT = 16, 22
 """Where in a batch its magic is, and the byte that holds the flag."""
+
+_APPENDS_PER_LOOK = 8
+"""After so many appends, of which each takes some 50 µs, a request looks whether others are to have their turn."""
+
+_NO_LEADER_TOLD = LeaderIdAndEpoch()
+"""In all answers to what was appended. Never changed."""
 
 _NOTHING_TO_VERIFY = Verified({}, {})
 
@@ -93,32 +98,23 @@ async def handle(
     refused = False
     by_id = context.api_version >= _BY_TOPIC_ID
 
-    async def attempt(name: str | None, allowed: bool, data: PartitionProduceData) -> _Outcome:
-        try:
-            if name is None:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-            if not allowed:
-                raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            if verified.refused and (name, data.index) in verified.refused:
-                raise verified.refused[name, data.index]
-            guard = verified.guards.get((name, data.index)) if verified.guards else None
-            return await _append(broker, context, name, data, acks, guard)
-        except (_Refused, KafkaError) as error:
-            return error
-
-    attempts: list[tuple[TopicProduceResponse, str, int, Callable[[], Awaitable[_Outcome]]]] = []
+    attempts: list[_Attempt] = []
+    told_of: list[TopicProduceResponse] = []
     for topic in topics:
         told = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
         response.responses.append(told)
         name: str | None = broker.store.image.topic_names.get(topic.topic_id) if by_id else topic.name
         allowed = name is None or session.allows(Operation.WRITE, ResourceType.TOPIC, name)
         for data in topic.partition_data:
-            attempts.append((told, name or "", data.index, partial(attempt, name, allowed, data)))
-    flushes = len(attempts) > 1 and any(_is_flushed(broker, name, index) for _, name, index, _ in attempts)
-    outcomes = await side_by_side([begin for *_, begin in attempts]) if flushes else None
-    turn = Turn(broker.clock) if len(attempts) > 1 else None
-    for number, (told, name, index, begin) in enumerate(attempts):
-        outcome = await begin() if outcomes is None else outcomes[number]
+            attempts.append((name, allowed, data))
+            told_of.append(told)
+    outcomes = None
+    if len(attempts) > 1 and _any_flushed(broker, attempts):
+        outcomes = await side_by_side([partial(_append, broker, context, acks, verified, each) for each in attempts])
+    turn = Turn(broker.clock) if len(attempts) > _APPENDS_PER_LOOK else None
+    for number, attempt in enumerate(attempts):
+        outcome = await _append(broker, context, acks, verified, attempt) if outcomes is None else outcomes[number]
+        index = attempt[2].index
         if isinstance(outcome, _Refused):
             refused = True
             partition = _error(index, outcome.error, outcome.log_start_offset)
@@ -127,7 +123,7 @@ async def handle(
             refused = True
             partition = _error(index, outcome)
             hints = hints or LeaderHints(broker, session, wanted=context.api_version >= _HINTS)
-            hint = hints.after(outcome, name, index)
+            hint = hints.after(outcome, attempt[0] or "", index)
             if hint is not None:
                 partition.current_leader = LeaderIdAndEpoch(leader_id=hint[0], leader_epoch=hint[1])
         else:
@@ -137,12 +133,13 @@ async def handle(
                 base_offset=info.first_offset,
                 log_append_time_ms=info.log_append_time,
                 log_start_offset=info.log_start_offset,
+                current_leader=_NO_LEADER_TOLD,
             )
             if acks == _ALL:
                 appends.append(outcome)
                 owed.append(partition)
-        told.partition_responses.append(partition)
-        if turn is not None:
+        told_of[number].partition_responses.append(partition)
+        if turn is not None and number % _APPENDS_PER_LOOK == _APPENDS_PER_LOOK - 1:
             await turn.share()
     if hints is not None:
         response.node_endpoints = [
@@ -161,19 +158,25 @@ async def handle(
     return response
 
 
-def _is_flushed(broker: Broker, topic: str, index: int) -> bool:
-    """Whether appends to the partition may wait for the disk (flush.messages)."""
-    partition = broker.replicas.partitions.get((topic, index))
-    return partition is not None and partition.log is not None and partition.log.config.flush_messages < MAX_LONG
+def _any_flushed(broker: Broker, attempts: list[_Attempt]) -> bool:
+    """Whether an append to one of the partitions may wait for the disk (flush.messages)."""
+    partitions = broker.replicas.partitions
+    for name, _, data in attempts:
+        partition = partitions.get((name or "", data.index))
+        if partition is not None and partition.log is not None and partition.log.config.flush_messages < MAX_LONG:
+            return True
+    return False
 
 
-class _Refused(Exception):
+class _Refused(NamedTuple):
     """A partition that was found does not take the batch."""
 
-    def __init__(self, error: KafkaError, log_start_offset: int) -> None:
-        self.error = error
-        self.log_start_offset = log_start_offset
+    error: KafkaError
+    log_start_offset: int
 
+
+_Attempt = tuple[str | None, bool, PartitionProduceData]
+"""The name of a topic (None: there is no such one), whether the client may write to it, and what it wants to write."""
 
 _Outcome = Union["tuple[Partition, Appended]", KafkaError, _Refused]
 
@@ -232,29 +235,39 @@ def _transactional(
 
 
 async def _append(
-    broker: Broker,
-    context: RequestContext,
-    topic: str,
-    data: PartitionProduceData,
-    acks: int,
-    guard: VerificationGuard | None,
-) -> tuple[Partition, Appended]:
-    partition = broker.replicas.partition(topic, data.index)
-    header, batch = first_batch(data.records, context.api_version)
-    if topic in INTERNAL_TOPICS and context.client_id != _ADMIN:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic}")
-    if acks not in _ACKS:
-        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+    broker: Broker, context: RequestContext, acks: int, verified: Verified, attempt: _Attempt
+) -> _Outcome:
+    name, allowed, data = attempt
+    partition = None
     try:
-        log = partition.check_appendable(acks)
+        if name is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+        if not allowed:
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if verified.refused and (name, data.index) in verified.refused:
+            raise verified.refused[name, data.index]
+        found = broker.replicas.partition(name, data.index)
+        header, batch = first_batch(data.records, context.api_version)
+        if name in INTERNAL_TOPICS and context.client_id != _ADMIN:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
+        if acks not in _ACKS:
+            raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+        partition = found  # from here on a refusal tells where the log starts
+        guard = verified.guards.get((name, data.index)) if verified.guards else None
+        log: Log | None = partition.check_appendable(acks)
+        assert log is not None
         checked = check(header, batch, log.config, broker.clock.wall_ms(), name=log.name)
         if isinstance(checked, PendingWalk):
-            checked = await broker.executor.run(checked.run) if checked.large else checked.run()
-        return partition, await partition.append(checked, acks, verification=guard)
+            if checked.large:
+                checked = await broker.executor.run(checked.run)
+                log = None  # what was checked may not hold any more
+            else:
+                checked = checked.run()
+        return partition, await partition.append(checked, acks, verification=guard, log=log)
     except KafkaError as error:
-        if error.code in _WITHOUT_LOG_START or partition.log is None:
-            raise
-        raise _Refused(error, partition.log.log_start_offset) from error
+        if partition is None or partition.log is None or error.code in _WITHOUT_LOG_START:
+            return error
+        return _Refused(error, partition.log.log_start_offset)
 
 
 def failed(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:

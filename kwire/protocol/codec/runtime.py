@@ -41,6 +41,12 @@ def read_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
 
 def read_long_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
     """The same, for a caller that has read the first byte, found it to be 128 or more, and stands behind it."""
+    second = buffer[position]
+    if second < 0x80:
+        return buffer[position - 1] & 0x7F | second << 7, position + 1
+    third = buffer[position + 1]
+    if third < 0x80:  # lengths from 16 KiB to 2 MiB, as batches have
+        return buffer[position - 1] & 0x7F | (second & 0x7F) << 7 | third << 14, position + 2
     return read_varint(buffer, position - 1)
 
 

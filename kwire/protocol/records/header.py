@@ -133,9 +133,8 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         ) from None
 
 
-def write_prefix(base_offset: int, batch_length: int, leader_epoch: int) -> bytes:
-    """The first 16 bytes of a batch, which its CRC does not cover."""
-    return _PREFIX.pack(base_offset, batch_length, leader_epoch)
+write_prefix = _PREFIX.pack
+"""(base offset, batch length, leader epoch) -> the first 16 bytes of a batch, which its CRC does not cover."""
 
 
 def seal(header: BatchHeader, records: Buffer) -> bytes:

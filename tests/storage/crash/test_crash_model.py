@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from dataclasses import replace
 
 import hypothesis.strategies as st
 from hypothesis import settings
@@ -57,8 +58,7 @@ class CrashMachine(RuleBasedStateMachine):
             min_cleanable_dirty_ratio=0.0,
             retention_ms=10_000,
         )
-        values = {name: getattr(common, name) for name in LogConfig.__slots__}
-        keyed = LogConfig(**{**values, "cleanup_policy": frozenset({"compact"})})
+        keyed = replace(common, cleanup_policy=frozenset({"compact"}))
         self.flush_messages = flush_messages
         self.broker = Broker(order, seed, {KEPT: common, KEYED: keyed})
         self.histories = {KEPT: History(compacted=False), KEYED: History(compacted=True)}

@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-spark-4.2 lint bench bench-guard crash soak spark jars kcat format clean
+.PHONY: help run test test-spark-4.2 lint bench bench-guard bench-limits crash soak spark jars kcat format clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -22,6 +22,7 @@ help:
 # make lint   checks style (ruff), types (mypy) and the direction of imports (import-linter)
 # make bench  measures kwire beside Apache Kafka; BENCH="--pairs 5 --only fresh" passes options on
 # make bench-guard   counts what a request costs in calls and memory; GUARD=--update writes it down
+# make bench-limits  measures kwire beside a bare Trio server that gets the same frames; LIMITS="--pairs 1" passes options on
 # make crash  kills brokers under producers and pipelines, hundreds of times; CRASH="--rounds 20 --seed 7" passes options on
 # make soak   streams at a steady rate for ten minutes, and looks at lag and memory; SOAK="--seconds 60" passes options on
 # make spark  sets up what spark_jobs/ needs: Spark 4.0 in .venv, Spark 4.2 in .venv-spark-4.2, their Kafka connectors
@@ -46,6 +47,9 @@ bench: $(VENV)/.test jars
 
 bench-guard: $(VENV)/.test
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m benchmarks.guard $(GUARD)
+
+bench-limits: $(VENV)/.test
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m benchmarks.limits $(LIMITS)
 
 crash: $(VENV)/.test jars
 	$(BIN)/python -m compat_tests.durability $(CRASH)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.pairs import run
 from benchmarks.plots import draw
-from benchmarks.report import Pairs, markdown, write
+from benchmarks.report import markdown, read, write
 from benchmarks.spark import SparkSteps
 from benchmarks.steps import Steady
 from benchmarks.suite import steps
@@ -25,14 +25,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the records of each load")
     parser.add_argument("--full", action="store_true", help="all steps, with more data and longer")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="where results are written")
+    parser.add_argument("--resume", action="store_true", help="keep the steps of an earlier run, measure the others")
     options = parser.parse_args(arguments)
     class_path()  # resolves the jars before anything is measured
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # for thousands of connections, the brokers' too
-    results: list[Pairs] = []
+    results = read(options.output) if options.resume else []
+    measured = {result.step for result in results}
     with closing(Steady(options.warm_up)) as steady, closing(SparkSteps(options.scale)) as spark:
         for step in steps(steady, spark, options.scale, full=options.full):
-            if any(name in step.name for name in options.only) if options.only else options.full or step.quick:
+            asked = any(name in step.name for name in options.only) if options.only else options.full or step.quick
+            if asked and step.name not in measured:
                 results.append(run(step, options.pairs))
                 write(results, options.output)  # what was measured is kept if a later step fails
     draw(results, options.output)

@@ -35,6 +35,8 @@ class Producers:
         # offset is the same in each answer that accepts a batch.
         self._same = 4 + 4 + 1 + 1 + 1 + len(topic) + 1 + 4 + 2
         self._accepted = b""
+        self.answer = b""
+        """The first one that accepted a batch, whole."""
         self._poll = select.epoll()
         self._sockets: dict[int, socket.socket] = {}
         for _ in range(connections):
@@ -52,7 +54,7 @@ class Producers:
             connection.sendall(self._frame)
             answer = connection.recv(65536)
             if _accepted(answer):
-                self._accepted = answer[: self._same]
+                self.answer, self._accepted = answer, answer[: self._same]
                 return
             if time.monotonic() > deadline:
                 raise TimeoutError("the topic is not led")

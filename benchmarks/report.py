@@ -75,6 +75,15 @@ def write(results: list[Pairs], folder: Path) -> None:
     (folder / "results.md").write_text(markdown(results) + "\n")
 
 
+def read(folder: Path) -> list[Pairs]:
+    """What `write` wrote there; nothing where it did not."""
+    try:
+        document = json.loads((folder / "results.json").read_text())
+    except FileNotFoundError:
+        return []
+    return [Pairs(step["step"], step["kwire"], step["apache_kafka"], step["disturbed"]) for step in document["steps"]]
+
+
 def _processor() -> str:
     """By its own name, where the kernel tells it."""
     names = re.findall(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)

@@ -15,9 +15,9 @@ import pytest
 
 from benchmarks import disturbance
 from benchmarks import pairs as turns
-from benchmarks.plots import draw, kind_of
+from benchmarks.plots import draw, picture_of
 from benchmarks.process import cpu_seconds, own_cpu_seconds, resident_mb
-from benchmarks.report import Pairs, markdown, write
+from benchmarks.report import Pairs, markdown, read, write
 from benchmarks.steps import Step
 
 PAIRS = Pairs("step", [{"MB": 1.0}, {"MB": 30.0}, {"MB": 2.0}], [{"MB": 2.0}, {"MB": 10.0}, {"MB": 8.0}])
@@ -41,6 +41,11 @@ def test_every_pair_is_kept(tmp_path: Path) -> None:
     (step,) = json.loads((tmp_path / "results" / "results.json").read_text())["steps"]
     assert (step["kwire"], step["apache_kafka"]) == (PAIRS.kwire, PAIRS.apache)
     assert (tmp_path / "results" / "results.md").read_text() == markdown([PAIRS]) + "\n"
+    assert read(tmp_path / "results") == [PAIRS]
+
+
+def test_nothing_was_measured_yet(tmp_path: Path) -> None:
+    assert read(tmp_path / "results") == []
 
 
 def test_the_two_are_measured_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,12 +100,31 @@ def test_own_processes_count_as_own_while_they_run_and_after() -> None:
     assert own_cpu_seconds() - before > 0.3
 
 
-def test_kinds() -> None:
-    figures = ("consumed records/s, all together", "CPU s per GB", "MB at most", "ms to the acknowledgement, p99")
-    assert [kind_of(figure) for figure in figures] == ["throughput", "cpu", "memory", "time"]
+def test_where_a_figure_is_drawn() -> None:
+    figures = {
+        "produced records/s": "produced",
+        "consumed records/s": "consumed",
+        "consumed records/s, all together": "throughput",
+        "CPU s per M produced": "cpu-produced",
+        "CPU s per GB": "cpu",
+        "MB at most": "memory",
+        "ms to the acknowledgement, p99": "time",
+    }
+    for figure, name in figures.items():
+        picture = picture_of(figure)
+        assert picture is not None
+        assert picture.name == name
+    assert picture_of("CPU s per GB produced") is None
 
 
 def test_pictures(tmp_path: Path) -> None:
-    pairs = Pairs("step", [{"MB at most": 1.0}], [{"MB at most": 2.0}])
-    (path,) = draw([pairs], tmp_path)
-    assert path.read_bytes().startswith(b"\x89PNG")
+    """One where fresh and steady share their row, one of another figure."""
+    produced = {"produced records/s": 1.0}
+    results = [
+        Pairs("fresh: load", [produced], [produced]),
+        Pairs("steady: load", [produced], [produced]),
+        Pairs("step", [{"MB at most": 1.0}], [{"MB at most": 2.0}]),
+    ]
+    paths = draw(results, tmp_path)
+    assert [path.name for path in paths] == ["produced.png", "memory.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)

@@ -14,9 +14,16 @@ from compat_tests.durability.volumes import Volume
 from compat_tests.oracle.wire import Wire, response_type_of
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kwire.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kwire.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.header import iter_batches
@@ -46,21 +53,23 @@ class Client:
         finally:
             wire.close()
 
-    def create(self, topic: str, config: Mapping[str, str] | None = None) -> None:
+    def create(self, topic: str, config: Mapping[str, str] | None = None, partitions: int = 1) -> None:
         configs = [CreatableTopicConfig(name=name, value=value) for name, value in (config or {}).items()]
         request = CreateTopicsRequest(
-            topics=[CreatableTopic(name=topic, num_partitions=1, replication_factor=1, configs=configs)],
+            topics=[CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1, configs=configs)],
             timeout_ms=10_000,
         )
         assert self.call(request).topics[0].error_code == 0
 
-    def produce(self, topic: str, value: bytes, key: bytes | None = None) -> int:
+    def produce(self, topic: str, value: bytes, key: bytes | None = None, partition: int = 0) -> int:
         """The error code."""
         records = build_batch([Record(0, int(time.time() * 1000), key, value, [])])
         request = ProduceRequest(
             acks=-1,
             timeout_ms=10_000,
-            topic_data=[TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=records)])],
+            topic_data=[
+                TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=records)])
+            ],
         )
         answer = self.call(request, 12).responses[0].partition_responses[0]
         if answer.error_code == 0 and topic == SMALL:
@@ -163,8 +172,8 @@ def test_a_volume_that_fills_up(broker: BrokerProcess, client: Client, volume: V
         assert time.monotonic() < deadline
     assert client.read() == client.acknowledged
     told = broker.log.read_text()
-    assert told.count("is full: ") == 2
-    assert told.count("has room again") == 1
+    assert told.count("the volume is full, ") == 2
+    assert told.count("there is room again") == 1
     assert "Traceback" not in told
 
 
@@ -188,6 +197,50 @@ def test_a_volume_that_others_fill_to_the_last_byte(broker: BrokerProcess, clien
     assert found[: len(client.acknowledged)] == client.acknowledged
     client.acknowledged = found
     assert client.produce(SMALL, b"again") == 0
+
+
+def commit(client: Client) -> int:
+    """The offsets of a group in 100 partitions; the error code of the answer."""
+    partitions = [OffsetCommitRequestPartition(partition_index=index, committed_offset=1) for index in range(100)]
+    request = OffsetCommitRequest(
+        group_id="group", topics=[OffsetCommitRequestTopic(name=LARGE, partitions=partitions)]
+    )
+    return client.call(request, 8).topics[0].partitions[0].error_code
+
+
+def test_many_log_dirs_on_one_volume_and_groups_that_commit() -> None:
+    """All dirs together leave some room, the groups leave some of that, and what makes room goes on."""
+    with Volume(24 * MIB) as volume:
+        dirs = [volume.path / name for name in "abcd"]
+        arguments = [each for path in dirs[1:] for each in ("--data-dir", str(path))]
+        config = {"offsets.topic.num.partitions": 1, "log.segment.delete.delay.ms": 0, "log.segment.bytes": MIB}
+        with BrokerProcess(config, data_dir=dirs[0], arguments=arguments) as broker:
+            client = Client(broker)
+            client.create(LARGE, partitions=100)
+            client.create(SMALL)
+            client.call(FindCoordinatorRequest(key_type=0, coordinator_keys=["group"]))
+            deadline = time.monotonic() + TIMEOUT
+            while commit(client):
+                assert time.monotonic() < deadline
+            refused: set[int] = set()
+            while len(refused) < 8:  # in each dir, where several partitions are
+                for index in range(8):
+                    error = client.produce(LARGE, os.urandom(20_000), partition=index)
+                    refused |= {index} if error == ErrorCode.KAFKA_STORAGE_ERROR else set()
+            for _ in range(10_000):
+                error = commit(client)
+                if error:
+                    break
+            assert error == ErrorCode.NOT_COORDINATOR
+            assert client.dirs() == [0, 0, 0, 0]
+            deletion = DeleteTopicsRequest(topics=[DeleteTopicState(name=LARGE)], timeout_ms=10_000)
+            assert client.call(deletion).responses[0].error_code == 0
+            deadline = time.monotonic() + TIMEOUT
+            while client.produce(SMALL, b"again"):
+                assert time.monotonic() < deadline
+            told = broker.log.read_text()
+            assert "offline" not in told
+            assert "Traceback" not in told
 
 
 def test_a_volume_that_is_read_only_at_the_start(broker: BrokerProcess, client: Client, volume: Volume) -> None:

@@ -16,6 +16,7 @@ from kwire.config.remote_storage import RemoteStorageConfig, check_manager
 from kwire.protocol.errors import KafkaError
 from kwire.remote.object_store import ObjectStore
 from kwire.remote.opening import open_object_store
+from kwire.storage import layout
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
@@ -38,7 +39,8 @@ async def open_store(broker: Broker) -> ObjectStore:
     settings = settings_of(broker)
     for line in (*settings.storage.warnings, *settings.metadata.warnings):
         logger.warning("%s", line)
-    return await open_object_store(settings.storage, broker.ports)
+    written = broker.logs.online_dirs[0].file(layout.OBJECT_STORES)
+    return await open_object_store(settings.storage, broker.ports, written)
 
 
 def make(broker: Broker, objects: ObjectStore, spawn: Callable[..., None]) -> Tiering:

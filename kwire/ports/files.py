@@ -104,6 +104,9 @@ class FileSystem(Protocol):
     def space(self, path: str) -> tuple[int, int]:
         """(total, usable) bytes of the volume that holds `path`."""
 
+    def volume(self, path: str) -> int:
+        """The number of the volume that holds `path`, which must exist: that of no other volume."""
+
 
 class FileLock(Protocol):
     def release(self) -> None: ...

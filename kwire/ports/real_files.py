@@ -217,6 +217,9 @@ class PosixFileSystem:
         volume = os.statvfs(path)
         return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize
 
+    def volume(self, path: str) -> int:
+        return os.stat(path).st_dev
+
 
 class PosixFileLock:
     """An exclusive lock, held until released or until the process ends. It keeps out a Java broker too.

@@ -2,15 +2,20 @@
 
     ROOT/topic-id/0/00000000000000000042-segment-id/00000000000000000042.log    an object, under its key
     ROOT/~uploads/1f0c...                                                       one to be: no key has a `~` in it
+    ROOT/~store                                                                 says that this is an object store
 
 An object is written there, synced, and renamed to its key; then the folders on the way to it are synced. Folders that
 have become empty with a deletion go too: each segment has one, and years bring many. What a crash left in ~uploads is
 removed with the first put after a start, once it is a day old.
+
+A root that is missing is made, but not one that this broker has written to before: it is the place where a file system
+is to be mounted then, and what came to lie below that would be lost from sight.
 """
 
 from __future__ import annotations
 
 import errno
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeVar
@@ -27,6 +32,7 @@ from kwire.remote.parts import pieces
 T = TypeVar("T")
 
 UPLOADS = "~uploads"
+MARK = "~store"
 FORGOTTEN_MS = 24 * 60 * 60 * 1000
 """An upload as old as that is nobody's: the broker that began it is gone."""
 
@@ -46,8 +52,11 @@ _NEVER = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR, errno.ENOTDI
 class DirectoryObjectStore:
     """Objects as files. A call takes as long as the file system does: nothing can end a system call that hangs."""
 
-    def __init__(self, root: str, ports: Ports) -> None:
+    def __init__(self, root: str, ports: Ports, written: str | None = None) -> None:
+        """`written`: a file in which the broker keeps the roots that it has written to, on a disk of its own."""
         self._files = ports.files
+        self._written = written
+        self._writing = threading.Lock()
         self._root = self._files.absolute(root).rstrip("/")
         self.place = self._root
         self._executor = ports.executor
@@ -85,7 +94,7 @@ class DirectoryObjectStore:
             check_key(key)
         for key in keys:
             with suppress(ObjectNotFound):
-                await self._run("delete", key, self._files.remove, f"{self._root}/{key}")
+                await self._run("delete", key, self._remove, f"{self._root}/{key}")
         for folder in dict.fromkeys(f"{self._root}/{key}".rpartition("/")[0] for key in keys):
             with suppress(ObjectNotFound):
                 await self._run("delete", folder, self._tidy, folder)
@@ -112,16 +121,41 @@ class DirectoryObjectStore:
     # For worker threads
 
     def _begin(self, upload: str) -> File:
-        if self._root not in self._known_folders or not self._files.exists(self._root):
+        if self._root not in self._known_folders or not self._files.exists(f"{self._root}/{MARK}"):
             self._prepare()
         return self._files.open(upload, create=True)
 
+    def _look(self) -> bool:
+        """Whether the root is an object store. Raises RemoteStorageUnavailable where it was one, and is not now."""
+        if self._files.exists(f"{self._root}/{MARK}"):
+            return True
+        if self._root in self._roots_written():
+            raise RemoteStorageUnavailable(
+                f"{self._root} is not the object store that was written to before (it has no file {MARK}): is its file "
+                f"system mounted? To begin anew there, take it out of {self._written}"
+            )
+        return False
+
+    def _roots_written(self) -> Sequence[str]:
+        if self._written is None or not self._files.exists(self._written):
+            return []
+        return self._files.read(self._written).decode().splitlines()
+
     def _prepare(self) -> None:
         uploads = f"{self._root}/{UPLOADS}"
+        is_store = self._look()
         self._files.make_dirs(uploads)
         for folder in _ways_to(uploads):
             with suppress(PermissionError):  # far up, where this broker has made nothing
                 self._files.sync_dir(folder)
+        if not is_store:
+            self._files.open(f"{self._root}/{MARK}", create=True).close()
+            self._files.sync_dir(self._root)
+        with self._writing:
+            roots = self._roots_written()
+            if self._written is not None and self._root not in roots:
+                lines = "".join(f"{root}\n" for root in (*roots, self._root))
+                self._files.write_atomically(self._written, lines.encode())
         forgotten = self._clock.wall_ms() - FORGOTTEN_MS
         for name in self._files.list(uploads):
             with suppress(FileNotFoundError):  # another broker does the same
@@ -168,8 +202,22 @@ class DirectoryObjectStore:
         with suppress(OSError):
             self._files.remove(upload)
 
+    def _remove(self, path: str) -> None:
+        try:
+            self._files.remove(path)
+        except FileNotFoundError:
+            self._look()
+            raise
+
+    def _open(self, key: str) -> File:
+        try:
+            return self._files.open(f"{self._root}/{key}")
+        except FileNotFoundError:
+            self._look()
+            raise
+
     def _read(self, key: str, start: int, end: int) -> bytes:
-        file = self._files.open(f"{self._root}/{key}")
+        file = self._open(key)
         try:
             size = min(end, file.size()) - start
             return file.pread(size, start) if size > 0 else b""
@@ -177,7 +225,7 @@ class DirectoryObjectStore:
             file.close()
 
     def _size(self, key: str) -> int:
-        file = self._files.open(f"{self._root}/{key}")
+        file = self._open(key)
         try:
             return file.size()
         finally:
@@ -187,7 +235,10 @@ class DirectoryObjectStore:
         """The objects right in a folder, and the folders in it."""
         folder = f"{self._root}/{prefix}".rstrip("/") or "/"
         found, deeper = [], []
-        for name in self._names(folder) or ():
+        names = self._names(folder)
+        if not names:
+            self._look()
+        for name in names or ():
             key, path = prefix + name, f"{folder}/{name}"
             if not is_key(key):
                 continue

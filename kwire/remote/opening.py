@@ -20,15 +20,17 @@ PROBE_ATTEMPT_MS = 7_000
 LONGEST_PREFIX = LONGEST_NAME
 
 
-async def open_object_store(config: RemoteStorageConfig, ports: Ports) -> ObjectStore:
+async def open_object_store(config: RemoteStorageConfig, ports: Ports, written: str | None = None) -> ObjectStore:
     """The store of the configuration. An object is written to it, read and deleted, to see whether that can be.
+
+    `written`: where it is kept which directories were written to as stores; see DirectoryObjectStore.
 
     Raises ConfigError for settings that no store can have, RemoteStorageError where the store refuses them (no such
     bucket, no access): one line each, which names the store. Where it cannot be reached or cannot serve now, the line
     goes to the log: a broker must be able to start while its store is away. The caller closes the store.
     """
     prefix = _prefix(config)
-    store, probed = _s3(config, prefix) if config.backend == S3 else _directory(config, prefix, ports)
+    store, probed = _s3(config, prefix) if config.backend == S3 else _directory(config, prefix, ports, written)
     try:
         await _probe(probed, f"{PROBE}-{ports.randomness.uuid().hex()}")
     except RemoteStorageError as error:
@@ -58,10 +60,12 @@ def _s3(config: RemoteStorageConfig, prefix: str) -> tuple[ObjectStore, ObjectSt
     return S3ObjectStore(config, prefix), S3ObjectStore(config, prefix, sooner)
 
 
-def _directory(config: RemoteStorageConfig, prefix: str, ports: Ports) -> tuple[ObjectStore, ObjectStore]:
+def _directory(
+    config: RemoteStorageConfig, prefix: str, ports: Ports, written: str | None
+) -> tuple[ObjectStore, ObjectStore]:
     from kwire.remote.directory import DirectoryObjectStore
 
-    store = DirectoryObjectStore(f"{config['storage.root']}/{prefix}", ports)
+    store = DirectoryObjectStore(f"{config['storage.root']}/{prefix}", ports, written)
     return store, store
 
 

@@ -5,6 +5,7 @@
     kwire-last-cleanshutdown                         that of the last clean stop, set aside by the broker that runs
     recovery-point-offset-checkpoint  replication-offset-checkpoint  log-start-offset-checkpoint
     cleaner-offset-checkpoint
+    kwire-object-stores                              directories that were written to as object stores, in the first one
     orders-0/                                        topic "orders", partition 0
         partition.metadata  leader-epoch-checkpoint
         00000000000000000000.log .index .timeindex   the segment that begins at offset 0
@@ -49,6 +50,7 @@ LOG_START_OFFSETS = "log-start-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 OFFSET_CHECKPOINTS = (RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEANER_OFFSETS)
 """Those that have an offset for each partition."""
+OBJECT_STORES = "kwire-object-stores"
 UNFINISHED_IMPORT = "kwire-import.unfinished"
 """In a dir that is being filled from another broker's: nobody may serve it."""
 MOVED_BY_IMPORT = "kwire-import.moved"

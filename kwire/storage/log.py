@@ -350,8 +350,8 @@ class Log:
                 marker = read_end_txn_marker(b"".join(parts)) if header.attributes & CONTROL_FLAG else None
                 update.append(header, base_offset, marker, transaction_version)
         first_offset = batches[0].base_offset
-        if origin is not Origin.COORDINATOR and self.log_dir.room is not None:
-            self.log_dir.room.check(size)
+        if self.log_dir.room is not None:
+            self.log_dir.room.check(size, coordinator=origin is Origin.COORDINATOR)
         try:
             rolling.segment_for(self, size, first_offset, last_offset, newest).append(buffers, batches)
             self.log_end_offset = last_offset + 1

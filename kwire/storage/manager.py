@@ -79,7 +79,6 @@ class LogManager:
         self.dirs = [LogDir(files, path.rstrip("/") or "/") for path in log_dirs or config.log_dirs]
         for log_dir in self.dirs:
             log_dir.on_offline = self._dir_failed
-            log_dir.room = Room(files, clock, log_dir.path, partial(self._count_in, log_dir))
         self.dir_is_missing = False
         """Whether a log dir of the last run is not here, and what is missed may be in it."""
         self.doubtful: set[bytes] = set()
@@ -123,8 +122,20 @@ class LogManager:
     def logs_in(self, log_dir: LogDir) -> list[Log]:
         return [log for log in self.logs.values() if log.log_dir is log_dir]
 
-    def _count_in(self, log_dir: LogDir) -> int:
-        return sum(log.log_dir is log_dir for log in self.logs.values())
+    def _count_in(self, log_dirs: Sequence[LogDir]) -> int:
+        return sum(log.log_dir in log_dirs for log in self.logs.values())
+
+    def _look_after_room(self) -> None:
+        """One for each volume, which may hold several dirs."""
+        files, volumes = self.services.files, dict[int, list[LogDir]]()
+        for log_dir in self.online_dirs:
+            with suppress(OSError):  # what is written there will tell
+                volumes.setdefault(files.volume(log_dir.path), []).append(log_dir)
+        for log_dirs in volumes.values():
+            paths = [log_dir.path for log_dir in log_dirs]
+            room = Room(files, self.services.clock, paths, partial(self._count_in, log_dirs))
+            for log_dir in log_dirs:
+                log_dir.room = room
 
     def kept_in(self, log_dir: LogDir) -> list[Log | FutureLog]:
         """What the dir's checkpoints speak of: the logs that are there, and those that are on their way there."""
@@ -155,6 +166,7 @@ class LogManager:
             self.unlock()
             belong = ", ".join(f"{path} to {cluster_id}" for cluster_id, path in cluster_ids.items())
             raise LogDirError(f"the log dirs belong to different clusters: {belong}")
+        self._look_after_room()
         return next(iter(cluster_ids), None)
 
     def unlock(self) -> None:

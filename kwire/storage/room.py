@@ -1,16 +1,21 @@
-"""How much may still be written to a log dir: producers are refused before its volume is full.
+"""How much may still be written to a volume with log dirs: producers are refused before it is full.
 
-A volume that is full in the middle of a write takes a log dir offline, and a log dir that is offline serves nobody. So
-some room is kept for what must go on (offsets of groups, ends of transactions, new indexes, checkpoints, an orderly
-stop), and produces and copies are refused while there is no more than that. Reads go on, and so do retention, the
-cleaner and deletions, which make room; when there is some, produces are taken again. Who writes much at a time and can
-do without (the cleaner, a cache) reserves room for it before.
+A volume that is full in the middle of a write takes its log dirs offline, and a log dir that is offline serves nobody.
+So some room is kept for what must go on, and produces and copies are refused while there is no more than that. Reads go
+on, and so do retention, the cleaner and deletions, which make room; when there is some, produces are taken again. Who
+writes much at a time and can do without (the cleaner, a cache) reserves room for it before.
+
+    usable bytes   kept * 2     kept          kept / 2      0
+    produces       taken again  refused
+    coordinators                taken again   refused              offsets of groups, ends of transactions
+    all else                                                full   new indexes, checkpoints, metadata, an orderly stop
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import TracebackType
 
 from kwire.ports.clock import Clock
@@ -26,8 +31,11 @@ _KEPT_BYTES_PER_LOG = 32 * 1024
 _KEPT_SHARE = 20
 """At most one part in so many of the volume is kept."""
 
+_KEPT_FROM_COORDINATORS = 0.5
+"""So many times that is kept from the coordinators too, whose groups commit as long as anybody consumes."""
+
 _KEPT_TO_BEGIN_AGAIN = 2
-"""So many times that must be left before produces are taken again."""
+"""So many times what is kept from a writer must be left before he may write again."""
 
 _KEPT_FROM_CACHES = 2
 """So many times that a cache leaves: it shall not be the one that makes the dir full."""
@@ -42,34 +50,56 @@ _LOOK_AGAIN_S = 0.1
 """While there is no room, it is not looked more often."""
 
 
+class _Writers:
+    """Those from whom the same is kept."""
+
+    __slots__ = ("full", "left", "looked", "times_kept", "what")
+
+    def __init__(self, what: str, times_kept: float) -> None:
+        self.what = what
+        self.times_kept = times_kept
+        self.left = 0
+        """Bytes that they may write without a look."""
+        self.full = False
+        self.looked = 0.0
+
+
 class Room:
-    """Of one log dir. For the event loop's thread: the question to the system takes a few microseconds."""
+    """Of one volume, for all log dirs on it. For the event loop's thread: asking the system takes microseconds."""
 
-    __slots__ = ("_clock", "_files", "_full", "_left", "_logs", "_looked", "_path", "_reserved")
+    __slots__ = ("_clock", "_coordinators", "_files", "_logs", "_name", "_paths", "_producers", "_reserved")
 
-    def __init__(self, files: FileSystem, clock: Clock, path: str, logs: Callable[[], int]) -> None:
-        """`logs` says how many there are in the dir."""
+    def __init__(self, files: FileSystem, clock: Clock, paths: Sequence[str], logs: Callable[[], int]) -> None:
+        """`paths` of the log dirs; `logs` says how many there are in them."""
         self._files = files
         self._clock = clock
-        self._path = path
+        self._paths = paths
+        self._name = f"log dir {paths[0]}" if len(paths) == 1 else f"log dirs {', '.join(paths)}"
         self._logs = logs
-        self._left = 0
-        """Bytes that may be written without a look."""
-        self._full = False
-        self._looked = 0.0
+        self._producers = _Writers("produces to its partitions", 1)
+        self._coordinators = _Writers("offsets of groups and ends of transactions too", _KEPT_FROM_COORDINATORS)
         self._reserved = 0
         """Bytes that are about to be written."""
 
     def admits(self, size: int) -> bool:
         """Whether `size` bytes may be written, which count as written then."""
-        self._left -= size
-        return self._left >= 0 or self._look(size)
+        producers = self._producers
+        producers.left -= size
+        return producers.left >= 0 or self._look(producers, size)
 
-    def check(self, size: int) -> None:
+    def check(self, size: int, *, coordinator: bool = False) -> None:
         """Raises KAFKA_STORAGE_ERROR where `size` bytes may not be written."""
-        self._left -= size
-        if self._left < 0 and not self._look(size):
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The volume of log dir {self._path} is full")
+        writers = self._producers
+        writers.left -= size
+        if writers.left >= 0:
+            return
+        if coordinator:
+            writers = self._coordinators
+            writers.left -= size
+            if writers.left >= 0:
+                return
+        if not self._look(writers, size):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The volume of {self._name} is full")
 
     @property
     def spare(self) -> int:
@@ -80,7 +110,7 @@ class Room:
         """Sees to it that `size` bytes can be written; None where there is no room for them."""
         if self._spare(_KEPT_FROM_CACHES if for_cache else 1) < size:
             return None
-        self._left = 0  # who was to write without a look has to look now
+        self._all_look()
         return Reservation(self, size)
 
     def change_reserved(self, size: int) -> None:
@@ -88,47 +118,57 @@ class Room:
         self._reserved += size
 
     def _spare(self, times_kept: int) -> int:
-        try:
-            total, usable = self._files.space(self._path)
-        except OSError:
+        space = self._space()
+        if space is None:
             return _UNKNOWN_BYTES
+        total, usable = space
         return usable - times_kept * self._kept(total) - self._reserved
+
+    def _space(self) -> tuple[int, int] | None:
+        """(total, usable) bytes; None where the system does not say."""
+        for path in self._paths:
+            with suppress(OSError):
+                return self._files.space(path)
+        return None
 
     def _kept(self, total: int) -> int:
         return min(_KEPT_BYTES + _KEPT_BYTES_PER_LOG * self._logs(), total // _KEPT_SHARE)
 
-    def _look(self, size: int) -> bool:
-        self._left = 0
+    def _all_look(self) -> None:
+        """Who was to write without a look has to look now: of the same bytes less are left."""
+        self._producers.left = self._coordinators.left = 0
+
+    def _look(self, writers: _Writers, size: int) -> bool:
+        self._all_look()
         now = self._clock.monotonic()
-        if self._full and 0 <= now - self._looked < _LOOK_AGAIN_S:
+        if writers.full and 0 <= now - writers.looked < _LOOK_AGAIN_S:
             return False
-        self._looked = now
-        try:
-            total, usable = self._files.space(self._path)
-        except OSError:  # the write will tell
+        writers.looked = now
+        space = self._space()
+        if space is None:  # the write will tell
             return True
-        kept = self._kept(total)
-        if self._full:  # it shall not be full again at once
+        total, usable = space
+        kept = int(self._kept(total) * writers.times_kept)
+        if writers.full:  # it shall not be full again at once
             kept *= _KEPT_TO_BEGIN_AGAIN
         spare = usable - kept - self._reserved - size
-        self._tell(spare < 0, usable, kept + self._reserved)
-        self._left = max(0, min(spare // 2, _LOOK_BYTES))
+        self._tell(writers, spare < 0, usable, kept + self._reserved)
+        writers.left = max(0, min(spare // 2, _LOOK_BYTES))
         return spare >= 0
 
-    def _tell(self, full: bool, usable: int, kept: int) -> None:
-        if full and not self._full:
+    def _tell(self, writers: _Writers, full: bool, usable: int, kept: int) -> None:
+        if full and not writers.full:
             logger.error(
-                "log dir %s is full: %d bytes are left on its volume, of which %d are kept for offsets of groups, "
-                "checkpoints, a cleaning under way and an orderly stop; produces to its partitions are refused with "
-                "KAFKA_STORAGE_ERROR until there is room: delete topics or records, move partitions to another log "
-                "dir, or enlarge it",
-                self._path,
+                "%s: the volume is full, %d bytes are left, of which %d are kept for what must go on; %s are refused "
+                "until there is room: delete topics or records, move partitions to another volume, or enlarge it",
+                self._name,
                 usable,
                 kept,
+                writers.what,
             )
-        elif self._full and not full:
-            logger.warning("log dir %s has room again, %d bytes: produces are taken", self._path, usable)
-        self._full = full
+        elif writers.full and not full:
+            logger.warning("%s: there is room again, %d bytes: %s are taken", self._name, usable, writers.what)
+        writers.full = full
 
 
 class Reservation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from kwire.ports.memory_files import MemoryFileSystem
 from kwire.ports.memory_transport import MemoryNetwork
 from kwire.ports.simulated_disk import Call, Effect, Killed, Order, SimulatedDisk, kill_at, once
 from kwire.ports.system import system_ports
-from kwire.remote.directory import FORGOTTEN_MS, UPLOADS, DirectoryObjectStore
+from kwire.remote.directory import FORGOTTEN_MS, MARK, UPLOADS, DirectoryObjectStore
 from kwire.remote.errors import AccessDenied, ObjectNotFound, RemoteStorageError, RemoteStorageUnavailable
 from tests.broker.scene import memory_ports
 from tests.remote.conformance import *  # noqa: F403
@@ -89,9 +90,49 @@ async def test_no_folder_is_left_of_objects_that_were_deleted(store: DirectoryOb
     assert os.listdir(objects / "t" / "0") == ["b"]
     (objects / "t" / "0" / "c").mkdir()  # a deletion that was interrupted
     await store.delete(["t/0/b/log", "t/0/c/log"])
-    assert os.listdir(objects) == [UPLOADS]
+    assert sorted(os.listdir(objects)) == [MARK, UPLOADS]
     await store.put("t/0/a/log", [b"y"])
     assert await store.get("t/0/a/log", 0, 1) == b"y"
+
+
+@pytest.mark.parametrize("mounted_on", ["", "objects"], ids=["missing", "an empty folder"])
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_nothing_is_made_where_a_file_system_is_not_mounted(
+    tmp_path: Path, mounted_on: str, restarted: bool
+) -> None:
+    """What is kept of it says that it was a store; nobody is told that an object is not there."""
+    objects, away, written = tmp_path / "objects", tmp_path / "away", tmp_path / "written"
+
+    def opened() -> DirectoryObjectStore:
+        return DirectoryObjectStore(str(objects), system_ports(threads=1), str(written))
+
+    store = opened()
+    await store.put("a/b", [b"x"])
+    objects.rename(away)
+    if mounted_on:
+        (tmp_path / mounted_on).mkdir()
+    if restarted:
+        store = opened()
+    calls: list[Callable[[], Awaitable[object]]] = [
+        lambda: store.put("a/c", [b"y"]),
+        lambda: store.get("a/b", 0, 1),
+        lambda: store.size("a/b"),
+        lambda: store.delete(["a/b"]),
+        lambda: keys(store),
+    ]
+    for call in calls:
+        with pytest.raises(RemoteStorageUnavailable, match="is not the object store that was written to before"):
+            await call()
+    assert not list(objects.glob("*"))
+    if mounted_on:
+        objects.rmdir()
+    away.rename(objects)
+    await store.put("a/c", [b"y"])
+    assert await keys(store) == ["a/b", "a/c"]
+    written.unlink()
+    objects.rename(away)
+    await opened().put("a/d", [b"z"])
+    assert await keys(store) == ["a/d"]
 
 
 async def test_a_folder_may_vanish_amid_a_put() -> None:
@@ -131,8 +172,9 @@ async def test_a_place_that_is_none(tmp_path: Path) -> None:
     assert not info.value.retriable
 
 
-def opened(disk: SimulatedDisk) -> DirectoryObjectStore:
-    return DirectoryObjectStore("/data/objects", memory_ports(MemoryNetwork(), MemoryFileSystem())._replace(files=disk))
+def opened(disk: SimulatedDisk, written: str | None = None) -> DirectoryObjectStore:
+    ports = memory_ports(MemoryNetwork(), MemoryFileSystem())._replace(files=disk)
+    return DirectoryObjectStore("/data/objects", ports, written)
 
 
 @pytest.mark.parametrize("order", Order)
@@ -166,6 +208,32 @@ async def test_a_put_is_whole_or_absent_wherever_it_ends(order: Order, cut: bool
                     await store.size("topic/1/new")
                 await store.put("topic/1/new", [b"again"])
                 assert await store.get("topic/1/new", 0, 10) == b"again"
+        number += 1
+    assert number > 8
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["killed", "power cut"])
+async def test_a_store_that_was_about_to_be_made_can_be_made(cut: bool) -> None:
+    """Wherever the first put ended: what is kept of it is never there before the store is."""
+    ended = True
+    number = 0
+    while ended:
+        disk = SimulatedDisk()
+        disk.make_dirs("/own")
+        disk.fault = kill_at(number, share=0.5)
+        try:
+            await opened(disk, "/own/written").put("a", [b"x"])
+            ended = False
+        except Killed:
+            pass
+        if cut:
+            disk.cut_power()
+        else:
+            disk.restart()
+        disk.make_dirs("/own")
+        store = opened(disk, "/own/written")
+        await store.put("b", [b"y"])
+        assert "b" in await keys(store)
         number += 1
     assert number > 8
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 import trio
 
@@ -34,7 +36,7 @@ class Volume:
 
 
 def room_of(volume: Volume, logs: int = 10, clock: ManualClock | None = None) -> Room:
-    return Room(volume, clock or ManualClock(), ONE, lambda: logs)  # type: ignore[arg-type]
+    return Room(volume, clock or ManualClock(), [ONE], lambda: logs)  # type: ignore[arg-type]
 
 
 def written(room: Room, volume: Volume, size: int, most: int = 1_000_000) -> int:
@@ -70,14 +72,14 @@ def test_others_write_there_too_and_make_room(caplog) -> None:
     assert written(room, volume, 1000) <= (64 << 20) // 1000
     assert not room.admits(1)
     assert caplog.text.count("is full") == 1
-    assert "log dir /one is full" in caplog.text
+    assert "log dir /one: the volume is full" in caplog.text
     volume.usable[ONE] = 100 * MIB
     looks = volume.looks
     assert not room.admits(1000)
     assert volume.looks == looks
     clock.advance(100)
     assert room.admits(1000)
-    assert caplog.text.count("has room again") == 1
+    assert caplog.text.count("there is room again") == 1
 
 
 def test_a_volume_of_which_nothing_is_known() -> None:
@@ -136,6 +138,7 @@ def house(monkeypatch: pytest.MonkeyPatch) -> House:
     house = House([ONE, TWO])
     house.volume = Volume(1 << 30, 1 << 30)  # type: ignore[attr-defined]
     monkeypatch.setattr(house.files, "space", lambda path: house.volume.space(path))  # type: ignore[attr-defined]
+    monkeypatch.setattr(house.files, "volume", [ONE, TWO].index)
     return house
 
 
@@ -152,21 +155,69 @@ async def test_a_full_dir_is_read_and_the_other_written(house: House) -> None:
     house.volume.usable[ONE] = 1 << 30  # type: ignore[attr-defined]
     house.clock.advance(1000)
     assert await append(log, "a", "b") == 0
-    house.volume.usable[ONE] = 0  # type: ignore[attr-defined]
+    house.volume.usable[ONE] = MIB  # type: ignore[attr-defined]
     while True:
         try:
             await append(log, "x" * 100_000)
         except KafkaError:
             break
     assert read_all(log, 0, 2) == [(0, "a"), (1, "b")]
-    # What coordinators write must go on as long as it can.
+    # What coordinators write goes on for longer, but not until nothing is left.
     end = log.log_end_offset
     info = await log.append_as_leader(batch(["offsets"]), 0, origin=Origin.COORDINATOR)
     assert info.first_offset == end
+    house.volume.usable[ONE] = MIB // 2  # type: ignore[attr-defined]
+    await refused(log)  # so that what may be written without a look is void
+    await refused(log, origin=Origin.COORDINATOR)
+    house.volume.usable[ONE] = 2 * MIB  # type: ignore[attr-defined]
+    house.clock.advance(1000)
+    await log.append_as_leader(batch(["offsets"]), 0, origin=Origin.COORDINATOR)
+    await refused(log)
+    assert managed.dirs[0].online
     log.high_watermark = end
     assert await log.delete_old_segments(house.clock.now) == 0
     await house.stop(managed)
     assert read_all((await house.start()).logs["t", 0])[:2] == [(0, "a"), (1, "b")]
+
+
+def test_what_producers_write_is_seen_by_coordinators() -> None:
+    """They looked when there was much, and what they were to write without another look is gone."""
+    volume = Volume(1 << 40, 20 * MIB)
+    room = room_of(volume, logs=0)
+    room.check(1000, coordinator=True)
+    written(room, volume, 100_000)
+    with suppress(KafkaError):
+        while volume.usable[ONE]:
+            room.check(1000, coordinator=True)
+            volume.usable[ONE] -= 1000
+    assert MIB // 2 <= (volume.usable[ONE] or 0) < MIB // 2 + 1000
+
+
+async def test_dirs_on_one_volume_share_its_room(caplog: pytest.LogCaptureFixture) -> None:
+    """All of them together keep it from being full, however many they are."""
+    dirs = [f"/{name}" for name in "abcde"]
+    house = House(dirs)
+    volume = Volume(32 * MIB, 10 * MIB)
+    volume.usable = dict.fromkeys(dirs, 10 * MIB)
+    house.files.space = volume.space  # type: ignore[method-assign]
+    managed = await house.start()
+    logs = [
+        await a_log(managed, number, log_dir, segment_bytes=1_000_000) for number, log_dir in enumerate(managed.dirs)
+    ]
+    kept = MIB + len(logs) * 32 * 1024
+    refusals: list[ErrorCode] = []
+    while len(refusals) < len(logs):
+        refusals = []
+        for log in logs:
+            try:
+                await append(log, "x" * 20_000)
+            except KafkaError as error:
+                refusals.append(error.code)
+            else:
+                volume.usable = {path: (usable or 0) - 20_100 for path, usable in volume.usable.items()}
+    assert set(refusals) == {ErrorCode.KAFKA_STORAGE_ERROR}
+    assert kept <= (volume.usable["/a"] or 0) < kept + 30_000
+    assert caplog.text.count("log dirs /a, /b, /c, /d, /e: the volume is full") == 1
 
 
 async def test_a_move_to_a_full_dir_waits(house: House, autojump_clock) -> None:

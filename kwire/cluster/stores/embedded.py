@@ -23,6 +23,7 @@ from kwire.cluster.stores.journal import (
     commits_line,
     image_line,
     replay,
+    was_closed_in_order,
 )
 from kwire.metadata.changes import Change, InvalidChange, LeaderEpochsBumped, apply
 from kwire.metadata.image import MetadataImage
@@ -256,8 +257,7 @@ def _open(files: FileSystem, directory: str, new_cluster_id: str) -> _Opened:
         files.write_atomically(path, line)
         return _Opened(files.open(path), len(line), image)
     data = files.read(path)
-    marked = files.exists(mark)
-    in_order = marked and files.read(mark).strip() == b"%d" % len(data)
+    in_order = was_closed_in_order(files, directory, data)
     read = replay(path, data, closed_in_order=in_order)
     image, end = read.image, read.end
     file = files.open(path)
@@ -265,7 +265,7 @@ def _open(files: FileSystem, directory: str, new_cluster_id: str) -> _Opened:
         logger.warning("%s: cut off %d bytes of an interrupted write at byte %d", path, len(data) - end, end)
         file.truncate(end)
         file.sync()
-    if marked:
+    if files.exists(mark):
         files.remove(mark)
         files.sync_dir(directory)
     if not in_order and image.topics:

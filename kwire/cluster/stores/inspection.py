@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from kwire.cluster.stores.journal import JOURNAL, StoreError, replay
+from kwire.cluster.stores.journal import JOURNAL, StoreError, replay, was_closed_in_order
 from kwire.metadata.image import MetadataImage
 from kwire.ports.files import FileSystem
 from kwire.protocol import uuids
@@ -24,7 +24,7 @@ def inspect_journal(
     for log_dir in log_dirs:
         path = f"{log_dir}/{JOURNAL}"
         if files.exists(path):
-            image = _read(files, path, findings)
+            image = _read(files, log_dir, findings)
             if image is not None:
                 for folder in folders:
                     _compare(files, folder, image, findings)
@@ -34,10 +34,11 @@ def inspect_journal(
     return compacted
 
 
-def _read(files: FileSystem, path: str, findings: Findings) -> MetadataImage | None:
+def _read(files: FileSystem, log_dir: str, findings: Findings) -> MetadataImage | None:
+    path = f"{log_dir}/{JOURNAL}"
     data = files.read(path)
     try:
-        read = replay(path, data, closed_in_order=False)
+        read = replay(path, data, closed_in_order=was_closed_in_order(files, log_dir, data))
     except StoreError as error:
         findings.fault(path, None, str(error).removeprefix(path).strip())
         return None

@@ -9,7 +9,8 @@
     kwire-metadata.clean       the size of the journal, written when the store was closed in order, removed at open
 
 A write that was interrupted leaves a tail that makes no whole line: it was never acknowledged and is cut off. A damaged
-line that is followed by good ones, or that is the last of a journal closed in order, is an error: nothing is guessed.
+line that is followed by good ones, or that is the last of a journal closed in order, is an error, and so is a journal
+that is shorter than when it was closed in order: nothing is guessed.
 When the journal has grown, a new one that holds only the image takes its place (in one step, by rename).
 
 The files lie in the first log directory, where Apache Kafka's own log loading looks at folders only and passes by them.
@@ -25,6 +26,7 @@ from typing import Any
 from kwire.metadata.changes import Change, InvalidChange, apply
 from kwire.metadata.image import MetadataImage
 from kwire.metadata.text import change_from_json, change_to_json, image_from_json, image_to_json
+from kwire.ports.files import FileSystem
 from kwire.protocol.records.crc import crc32c
 
 JOURNAL = "kwire-metadata.journal"
@@ -74,6 +76,23 @@ def replay(path: str, data: bytes, *, closed_in_order: bool) -> Replay:
     if image is None:
         raise StoreError(f"{path} is empty: put a backup in its place")
     return Replay(image, position)
+
+
+def was_closed_in_order(files: FileSystem, directory: str, data: bytes) -> bool:
+    """Whether the journal, whose bytes are `data`, is as it was closed in order.
+
+    Raises StoreError where it was longer then: what was acknowledged is gone. Raises OSError.
+    """
+    mark = f"{directory}/{CLEAN}"
+    if not files.exists(mark):
+        return False
+    text = files.read(mark).strip()
+    if text.isdigit() and int(text) > len(data):
+        raise StoreError(
+            f"{directory}/{JOURNAL} has {len(data)} bytes, and had {int(text)} when it was closed in order: "
+            f"put a backup in its place, and remove {CLEAN}"
+        )
+    return text == b"%d" % len(data)
 
 
 def is_begun(path: str, data: bytes) -> bool:

@@ -287,6 +287,9 @@ class SimulatedDisk:
         used = sum(len(content.data) for content in self._names.tree.files.values())
         return self._total_bytes, max(0, self._total_bytes - used)
 
+    def volume(self, path: str) -> int:
+        return 0
+
     def _content(self, path: str) -> Content:
         content = self._names.tree.files.get(path)
         if content is None:

@@ -217,6 +217,25 @@ async def test_a_clean_mark_of_another_size_does_not_count() -> None:
     assert not files.exists(f"data/{CLEAN}")
 
 
+@pytest.mark.parametrize("left", [1.0, 0.5, 0.0])
+async def test_a_journal_that_lost_its_end_since_it_was_closed_in_order_is_an_error(left: float) -> None:
+    """Whole lines, part of a line, or all of it: what was acknowledged is gone."""
+    files = make_files()
+    store = await open_store(files)
+    await store.commit([topic("a")])
+    size = len(files.read(PATH))
+    await store.commit([ProducerIdsReserved(1000)])
+    await store.close()
+    data = files.read(PATH)[: int(size * left)]
+    files.write_atomically(PATH, data)
+    with pytest.raises(StoreError, match=f"has {len(data)} bytes, and had .* put a backup in its place, and remove"):
+        await open_store(files)
+    assert files.read(PATH) == data
+    files.remove(f"data/{CLEAN}")
+    if left == 1.0:
+        assert list((await open_store(files)).image.topics) == ["a"]
+
+
 async def test_a_newer_versions_change_is_an_error_that_says_so() -> None:
     data, _, _ = await journal_of(0)
     line = commits_line(1, [[LeaderEpochsBumped()]]).partition(b" ")[2].replace(b"LeaderEpochsBumped", b"Later")

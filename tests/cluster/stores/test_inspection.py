@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kwire.cluster.stores.inspection import inspect_journal
-from kwire.cluster.stores.journal import JOURNAL, image_line
+from kwire.cluster.stores.journal import CLEAN, JOURNAL, image_line
 from kwire.metadata.image import MetadataImage, PartitionImage, TopicImage
 from kwire.ports.real_files import PosixFileSystem
 from kwire.protocol import uuids
@@ -63,6 +63,18 @@ def test_an_interrupted_write(log_dir: Path) -> None:
     (log_dir / JOURNAL).write_bytes(LINE + b"12345678 {")
     (said,) = found(log_dir, "t-0")
     assert said.startswith(f"{JOURNAL}: byte {len(LINE)}: note: an interrupted write")
+
+
+def test_damage_after_a_stop_in_order_is_no_interrupted_write(log_dir: Path) -> None:
+    (log_dir / JOURNAL).write_bytes(LINE + LINE[:-3])
+    (log_dir / CLEAN).write_bytes(b"%d\n" % (2 * len(LINE) - 3))
+    assert found(log_dir, "t-0") == [f"{JOURNAL}: is damaged at byte {len(LINE)}: put a backup in its place"]
+
+
+def test_a_journal_that_lost_its_end(log_dir: Path) -> None:
+    (log_dir / CLEAN).write_bytes(b"%d\n" % (len(LINE) + 1))
+    (said,) = found(log_dir, "t-0")
+    assert said.startswith(f"{JOURNAL}: has {len(LINE)} bytes, and had {len(LINE) + 1} when it was closed in order")
 
 
 def test_partitions_that_it_does_not_know(log_dir: Path) -> None:

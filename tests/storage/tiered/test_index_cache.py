@@ -54,7 +54,7 @@ class Place:
         services = StorageServices.of(self.files, executor or InlineExecutor(), TrioClock(), SeededRandomness(1))
         limiter = trio.CapacityLimiter(10)
         log_dir = LogDir(self.files, "logs")
-        log_dir.room = Room(self.files, TrioClock(), log_dir.path, lambda: 0)
+        log_dir.room = Room(self.files, TrioClock(), [log_dir.path], lambda: 0)
         self.cache = IndexCache(services, self.store, limiter, log_dir, lambda: max_bytes, ttl_ms)
 
     async def segments(self, count: int, entries: int = 1) -> list[RemoteSegment]:

@@ -67,12 +67,13 @@ class OffsetMap:
     def put(self, header: BatchHeader, records: Iterable[Skimmed]) -> bool:
         """These are the latest of their keys, but for what is before the start; batches come in order.
 
-        False where a key finds no place: it and those after it are not put.
+        False where a key finds no place: it and those after it are not put, and the latest offset lies right before it.
         """
         table, places, salt, marks = self._table, self._places, self._salt, self.marks
         superseded, tombstones, start, marks_end = marks.superseded, marks.tombstones, marks.start, marks.end
         base_offset = header.base_offset
         if base_offset - start >= _OFFSETS:
+            self.latest_offset = base_offset - 1
             return False
         last = base_offset - 1
         for _, _, _, offset_delta, key, null in records:
@@ -100,6 +101,7 @@ class OffsetMap:
                     at = (at // 2 + check % (places - 1) + 1) % places * 2
                 else:
                     if self._size >= self._limit:
+                        self.latest_offset = max(self.latest_offset, min(offset - 1, header.last_offset))
                         return False
                     self._size += 1
                     table[at] = check

@@ -129,7 +129,7 @@ class CleaningWork:
         return Piece(more, size, self._writing.written if self._writing else 0)
 
     def mapped(self) -> int:
-        """Up to which offset (inclusive) the map knows all keys; one before the start where it had too little room."""
+        """Up to which offset (inclusive) the map knows all keys."""
         assert self._offsets is not None
         return self._offsets.latest_offset
 

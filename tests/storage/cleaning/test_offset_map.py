@@ -98,9 +98,11 @@ def test_what_is_before_the_start_is_not_put() -> None:
 def test_what_lies_beyond_the_latest_offset_has_no_marks() -> None:
     offsets = OffsetMap(10 * BYTES_PER_PLACE, 1000, 0.9, SECRET)
     assert put(offsets, 0, [b"a", b"b"])
-    assert not put(offsets, 2, [b"%d" % number for number in range(20)])
+    keys = [b"%d" % number for number in range(20)]
+    assert not put(offsets, 2, keys)
+    assert 2 < offsets.latest_offset == 1 + len(offsets) - 2
     assert offsets.has_marks(batch(0, [b"a", b"b"]))
-    assert not offsets.has_marks(batch(2, [b"0"]))
+    assert not offsets.has_marks(batch(2, keys))
 
 
 @pytest.mark.parametrize("deltas", [[0, 0], [1, 0], [0, 2]])

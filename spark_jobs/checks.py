@@ -98,9 +98,11 @@ def _kind(error: Exception) -> str:
 
 
 def _sentence(error: Exception) -> str:
+    text = str(error) or type(error).__name__
     if isinstance(error, jsonschema.ValidationError):
-        return f"{error.json_path}: {error.message}"[:LONGEST]
-    return (str(error) or type(error).__name__)[:LONGEST]
+        text = f"{error.json_path}: {error.message}"
+    # JSON may escape half of a surrogate pair, which no encoding has.
+    return text.encode("utf-8", "backslashreplace").decode()[:LONGEST]
 
 
 # JSON

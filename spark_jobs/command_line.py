@@ -47,14 +47,26 @@ class Run:
         return open_session(self.name, self.spark_settings)
 
     def start(
-        self, writer: DataStreamWriter, checkpoint: Path, *, follow: bool, topics: Sequence[str] = (), **meaning: Any
+        self,
+        writer: DataStreamWriter,
+        checkpoint: Path,
+        *,
+        follow: bool,
+        topics: Sequence[str] = (),
+        to: Cluster | None = None,
+        **meaning: Any,
     ) -> StreamingQuery:
         """Starts a query that ends when all that was there at its start is written, unless it follows.
 
-        `topics` are those that it reads; `meaning` is what another checkpoint is needed for where it is changed, by the
-        names that users know. Raises Fault where the checkpoint is for something else.
+        `topics` are those that it reads; `to` is the cluster that it writes to, if that may be another; `meaning`
+        is what another checkpoint is needed for where it is changed, by the names that users know. Raises Fault where
+        the checkpoint is for something else.
         """
-        claim(checkpoint, self.name, {topic: self.cluster.topic_id(self.spark, topic) for topic in topics}, meaning)
+        clusters = {"cluster": self.cluster.identity(self.spark)}
+        if to is not None:
+            clusters["target cluster"] = to.identity(self.spark)
+        read = {topic: self.cluster.topic_id(self.spark, topic) for topic in topics}
+        claim(checkpoint, self.name, read, meaning, clusters)
         writer = writer.option("checkpointLocation", str(checkpoint.resolve()))
         writer = writer.trigger(processingTime="1 second") if follow else writer.trigger(availableNow=True)
         return writer.start()

@@ -69,7 +69,7 @@ def main(
         raise Fault(f"{target} has {present} partitions, {source} has {partitions}: add some, or use --by-key")
     records = copies(run.cluster.stream(run.spark, source, reading), where, key, value, dict(headers), by_key=by_key)
     writer = there.sink(records, target)
-    run.start(writer, checkpoint, follow=follow, topics=[source], target=target).awaitTermination()
+    run.start(writer, checkpoint, follow=follow, topics=[source], to=there, target=target).awaitTermination()
 
 
 def copies(

@@ -88,6 +88,11 @@ class Cluster:
             raise Fault(f"{self.bootstrap_servers} has no topic {', '.join(missing)}")
         return {topic: found[topic] for topic in topics}
 
+    def identity(self, spark: SparkSession) -> str | None:
+        """The cluster's id, which is the same under any address. Raises Fault where no broker answers."""
+        with Admin(spark, self) as admin:
+            return admin.cluster_id()
+
     def topic_id(self, spark: SparkSession, topic: str) -> str:
         """What tells this topic from another one of the same name, earlier or elsewhere. Raises Fault as `demand`."""
         self.demand(spark, topic)
@@ -138,6 +143,9 @@ class Admin:
         found = self.asked(lambda: self.client.listTopics().names().get())
         told = self.asked(lambda: self.client.describeTopics(found).allTopicNames().get())
         return {name: told[name].partitions().size() for name in told}
+
+    def cluster_id(self) -> str | None:
+        return self.asked(lambda: self.client.describeCluster().clusterId().get())
 
     def topic_id(self, topic: str) -> str:
         told = self.asked(lambda: self.client.describeTopics([topic]).allTopicNames().get())

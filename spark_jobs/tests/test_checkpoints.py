@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,31 @@ def test_what_it_is_not_for(
 ) -> None:
     with pytest.raises(Fault, match=line):
         claim(checkpoint, job, topics, meaning)
+
+
+def test_clusters_are_known_by_their_ids(tmp_path: Path) -> None:
+    def begin(topic_id: str, **clusters: str | None) -> None:
+        claim(tmp_path, "mirror", {"flights": topic_id}, {"target": "copies"}, clusters)
+
+    begin("id-1", cluster="here", target="there")
+    (tmp_path / "metadata").touch()
+    begin("id-1", cluster="here", target="there")
+    # Who can't tell his cluster's id is believed.
+    begin("id-1", cluster=None, target="there")
+    with pytest.raises(Fault, match=f"^{tmp_path} is for another target, there, not elsewhere: give another one$"):
+        begin("id-1", cluster="here", target="elsewhere")
+    with pytest.raises(Fault, match="is for another cluster, here, not elsewhere"):
+        begin("id-2", cluster="elsewhere", target="there")
+
+
+def test_one_of_before_clusters_were_noted_goes_on_and_learns_them(checkpoint: Path) -> None:
+    old = json.loads((checkpoint / FILE).read_text())
+    del old["clusters"]
+    (checkpoint / FILE).write_text(json.dumps(old))
+    claim(checkpoint, "windows", {"flights": "id-1"}, BEGUN, {"cluster": "here"})
+    with pytest.raises(Fault, match="is for another cluster, here, not there"):
+        claim(checkpoint, "windows", {"flights": "id-1"}, BEGUN, {"cluster": "there"})
+    claim(checkpoint, "windows", {"flights": "id-1"}, BEGUN, {"cluster": "here"})
 
 
 def test_one_that_no_job_claimed(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def check_of(path: Path, **options: bool) -> Check:
     return load(path, None, **{"formats": False, "framed": False, "tombstones": False, **options}).check()
 
 
-def avro(row: dict[str, Any], schema: Any = DATUM) -> bytes:
+def avro(row: Any, schema: Any = DATUM) -> bytes:
     target = io.BytesIO()
     fastavro.schemaless_writer(target, schema, row)
     return target.getvalue()
@@ -80,6 +80,20 @@ def test_what_is_no_json_is_told_by_its_kind(value: bytes | None, kind: str, par
     assert (found := check_of(JSON_SCHEMA)(value)) is not None
     assert found[0] == kind
     assert part in found[1]
+
+
+def test_what_is_told_of_half_a_character_can_be_written(tmp_path: Path) -> None:
+    """JSON may escape half of a surrogate pair, which no encoding has."""
+    texts = schema_file(tmp_path, {"additionalProperties": {"type": "string"}})
+    told = check_of(texts)(rb'{"\ud800": 5}')
+    assert told == ("jsonschema.exceptions.ValidationError", r"$['\ud800']: 5 is not of type 'string'")
+    _, message = check_of(texts)(json.dumps({"\ud800" * LONGEST: 5}).encode()) or ("", "")
+    assert len(message.encode()) == LONGEST
+    number = schema_file(
+        tmp_path, {"type": "record", "name": "R", "fields": [{"name": "\ud800", "type": "int"}]}, "half.avsc"
+    )
+    _, message = check_of(number)(avro(1 << 40, "long")) or ("", "")
+    assert r"R.\ud800 is <1099511627776>" in message
 
 
 def test_a_record_without_value_is_good_where_tombstones_are() -> None:

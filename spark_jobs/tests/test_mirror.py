@@ -63,6 +63,31 @@ def test_there_and_back(
     assert by_partition(published(kafka.bootstrap, "flights"), times=False) == by_partition(sent + more, times=False)
 
 
+def test_a_checkpoint_is_of_two_clusters_whatever_their_addresses(
+    spark: SparkSession,
+    kwire_broker: BrokerProcess,
+    kwire_topic: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    sent = flights(slice(0, 20), partitions=1)
+    send(kwire_broker.bootstrap, kwire_topic, sent[:10])
+    with BrokerProcess() as there, BrokerProcess() as elsewhere:
+        copy(kwire_broker, kwire_topic, "copy", tmp_path, "--to", there.bootstrap)
+        send(kwire_broker.bootstrap, kwire_topic, sent[10:])
+        for options in (["--to", elsewhere.bootstrap], []):
+            with pytest.raises(SystemExit, match=r"^1$"):
+                copy(kwire_broker, kwire_topic, "copy", tmp_path, *options)
+            assert "is for another target cluster, " in one_line(capsys)
+        assert published(elsewhere.bootstrap, "copy") == []
+        copy(kwire_broker, kwire_topic, "copy", tmp_path, "--to", f"{there.bootstrap},{there.bootstrap}")
+        assert by_partition(published(there.bootstrap, "copy"), times=False) == by_partition(sent, times=False)
+        create_topic(elsewhere.bootstrap, kwire_topic, 1, FOREVER)
+        with pytest.raises(SystemExit, match=r"^1$"):
+            copy(elsewhere, kwire_topic, "copy", tmp_path, "--to", there.bootstrap)
+        assert "is for another cluster, " in one_line(capsys)
+
+
 def test_sql_chooses_and_changes(
     spark: SparkSession, kwire_broker: BrokerProcess, kwire_topic_factory: TopicFactory, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ if __name__ == "__main__":
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -86,6 +87,18 @@ class Setting(click.ParamType):
         return key, content
 
 
+class Servers(click.ParamType):
+    """HOST:PORT[,...], as Kafka's clients take it."""
+
+    name = "HOST:PORT[,...]"
+
+    def convert(self, value: Any, param: click.Parameter | None, context: click.Context | None) -> str:
+        given = [each.strip() for each in value.split(",")]
+        if not any(given) or not all(re.fullmatch(r"(\S+:\d+)?", each) for each in given):
+            self.fail(f"{value!r} is not HOST:PORT[,...]", param, context)
+        return value
+
+
 def paragraphs(text: str) -> str:
     """A docstring as click's help, with its lines as they are: it would fill up each paragraph, examples included."""
     return "\n\n".join(f"\b\n{paragraph}" for paragraph in text.strip().split("\n\n"))
@@ -123,8 +136,8 @@ _BROKERS = (
         "--bootstrap-servers",
         "-b",
         default="localhost:9092",
+        type=Servers(),
         envvar="KAFKA_BOOTSTRAP_SERVERS",
-        metavar="HOST:PORT[,...]",
         help="Brokers to begin with.",
     ),
     click.option(

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_jobs.columns import MALFORMED, schema_of, wider
+from spark_jobs.single_json import single
 
 RECORD = "record"
 """The column with the record itself: a struct of key and value (both binary), headers, topic, partition, offset and
@@ -44,7 +45,7 @@ def taken_apart(rows: DataFrame, value: str, schema: str, malformed: str) -> Dat
     drop = malformed == "drop"
     struct = wider(schema_of(schema)) if drop else schema_of(schema)
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED} if drop else {"mode": "FAILFAST"}
-    json = f.from_json(f.col(value).cast("string"), struct, options)
+    json = f.from_json(single(f.col(value).cast("string")), struct, options)
     found = rows.withColumn(_JSON, json).where(f.col(_JSON).isNotNull()).select(*rows.columns, f"{_JSON}.*")
     return found.where(f.col(MALFORMED).isNull()).drop(MALFORMED) if drop else found
 

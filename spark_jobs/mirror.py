@@ -24,7 +24,7 @@ import click
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_jobs.command_line import Run, Setting, checkpoint, follow, job, reads
+from spark_jobs.command_line import Run, Servers, Setting, checkpoint, follow, job, reads
 from spark_jobs.faults import Fault
 from spark_jobs.records import as_bytes, header
 from spark_jobs.topics import Cluster, Reading
@@ -33,7 +33,7 @@ from spark_jobs.topics import Cluster, Reading
 @job("mirror", __doc__)
 @click.argument("source")
 @click.argument("target")
-@click.option("--to", metavar="HOST:PORT[,...]", help="Brokers of the target, where it is in another cluster.")
+@click.option("--to", type=Servers(), help="Brokers of the target, where it is in another cluster.")
 @click.option("--to-kafka", type=Setting(), multiple=True, metavar="KEY=VALUE", help="As --kafka, for the target.")
 @click.option("--where", metavar="SQL", help="Only records for which this is true.")
 @click.option("--key", metavar="SQL", help="The key of the copy.")

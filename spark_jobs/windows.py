@@ -32,6 +32,7 @@ them again, the same ones.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
@@ -51,6 +52,7 @@ from spark_jobs.command_line import Run, checkpoint, follow, job, reads
 from spark_jobs.durations import Duration, words
 from spark_jobs.events import RECORD, json_of, whole
 from spark_jobs.faults import Fault
+from spark_jobs.single_json import single
 from spark_jobs.topics import Reading
 
 TIME = "_time"
@@ -143,7 +145,7 @@ def events_of(records: DataFrame, schema: str, time: str) -> DataFrame:
     """The fields of these records, with record and TIME; without those that are malformed or have no time, which are
     counted."""
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": MALFORMED}
-    fields = f.from_json(f.col(f"{RECORD}.value").cast("string"), wider(schema_of(schema)), options)
+    fields = f.from_json(single(f.col(f"{RECORD}.value").cast("string")), wider(schema_of(schema)), options)
     events = whole(records).withColumn("fields", fields)
     well = f.col("fields").isNotNull() & f.col(f"fields.{MALFORMED}").isNull()
     events = events.select(RECORD, well.alias(WELL), "fields.*").withColumn(TIME, f.expr(time).try_cast("timestamp"))
@@ -164,9 +166,14 @@ def windows_of(length: timedelta | None, slide: timedelta | None, gap: timedelta
 
 
 def results_of(windows: DataFrame, groups: int) -> DataFrame:
-    """Records, of rows that are WINDOW, so many groups, and aggregates."""
-    start, end = (f.col(f"{WINDOW}.{side}").alias(f"window_{side}") for side in ("start", "end"))
-    rest = [quoted(name) for name in windows.columns[1:]]
+    """Records, of rows that are WINDOW, so many groups, and aggregates. Raises Fault where two have the same name."""
+    sides = {f"window_{side}": f.col(f"{WINDOW}.{side}") for side in ("start", "end")}
+    names = windows.columns[1:]
+    for name, count in Counter([*sides, *names]).items():
+        if count > 1:
+            raise Fault(f"two columns are named {name}: give one of them another name by AS")
+    start, end = (column.alias(name) for name, column in sides.items())
+    rest = [quoted(name) for name in names]
     key, value = json_of([start, *rest[:groups]]), json_of([start, end, *rest])
     return windows.select(key.cast("binary").alias("key"), value.cast("binary").alias("value"))
 

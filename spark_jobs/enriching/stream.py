@@ -29,6 +29,7 @@ from spark_jobs.durations import Duration
 from spark_jobs.enriching.options import inner, schema, select, watermark
 from spark_jobs.enriching.streams import fields, kind, outgoing, sources, timed
 from spark_jobs.events import events, malformed
+from spark_jobs.faults import Fault
 from spark_jobs.topics import Reading
 
 
@@ -74,6 +75,8 @@ def main(
     checkpoint: Path,
     follow: bool,
 ) -> None:
+    if begin > end:
+        raise Fault("nothing can match: --from is later than --to")
     partitions = sources(run, target, source, other)
     asked = events(run.cluster.stream(run.spark, source, reading), schema, malformed)
     others = events(run.cluster.stream(run.spark, other, reading), with_schema, malformed)

@@ -35,6 +35,7 @@ from spark_jobs.tests.nyc import (
     publish,
     weather,
 )
+from spark_jobs.tests.producing import Sent, send
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
 
@@ -262,6 +263,7 @@ def test_an_id_is_forgotten_with_time(
         ("table", ["-b", "127.0.0.1:1"], "no broker answers at 127.0.0.1:1"),
         ("stream", ["--on", "origin < weather.origin"], "equality"),
         ("stream", ["--time", "tim"], "UNRESOLVED_COLUMN"),
+        ("stream", ["--from", "1 hour", "--to", "0 hours"], "nothing can match: --from is later than --to"),
         ("distinct", ["--id", "nope("], "PARSE_SYNTAX_ERROR"),
         ("distinct", ["--schema", "carrier DOUBLE, time TIMESTAMP"], "a value does not follow its schema"),
     ],
@@ -319,10 +321,27 @@ def test_malformed_values_can_be_left_out(
     rows = flights("2013-01-01", "2013-01-01")[:100]
     wrong = [row | {"flight": "many"} for row in rows[:50]]
     publish(kwire_broker.bootstrap, kwire_topic, [*wrong, *rows])
+    twice = [Sent(0, None, json.dumps(row).encode() * 2) for row in rows[:10]]
+    send(kwire_broker.bootstrap, kwire_topic, twice)
     delete(kwire_broker.bootstrap, kwire_topic, "a record without a value")
     arguments = ["--id", "record.offset", "--schema", FLIGHT, "--watermark", "1 day", "--malformed", "drop"]
     run(main, "distinct", kwire_topic, target, *arguments, "-b", kwire_broker, "--checkpoint", tmp_path)
     assert counted(values(kwire_broker, target)) == counted(rows)
+
+
+def test_more_than_one_object_is_a_malformed_value(
+    spark: SparkSession,
+    kwire_broker: BrokerProcess,
+    kwire_topic: str,
+    kwire_topic_factory: TopicFactory,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    send(kwire_broker.bootstrap, kwire_topic, [Sent(0, None, b'{"k": "1"}{"k": "2"}')])
+    arguments = ["--id", "k", "--schema", "k STRING", "--watermark", "1 day", "--checkpoint", tmp_path]
+    with pytest.raises(SystemExit, match=r"^1$"):
+        run(main, "distinct", kwire_topic, kwire_topic_factory.name(), *arguments, "-b", kwire_broker)
+    assert "a value does not follow its schema: " in capsys.readouterr().err
 
 
 def test_records_without_an_id_are_not_one(

@@ -39,6 +39,7 @@ SPOILED: tuple[bytes | None, ...] = (
     b'{"origin": "JFK", "dep_delay": "late", "planned": "2013-01-02T00:00:00Z"}',
     b"no JSON",
     b"[]",
+    b'{"origin": "JFK", "dep_delay": 1, "planned": "2013-01-02T00:00:00Z"}{"origin": "JFK"}',
     b"",
     None,
     b'{"origin": "JFK", "dep_delay": 1, "planned": "soon"}',
@@ -298,6 +299,9 @@ def test_what_a_user_can_put_right_is_one_line(windows: Windows, capsys: pytest.
         ([*hour, "--time", "planed"], "`planed`"),
         ([*hour, "--schema", "origin TEXT :"], "is no schema: "),
         ([*hour, "--slide", "2 hours"], "slide"),
+        ([*hour, "--by", "origin AS window_start"], "two columns are named window_start"),
+        ([*hour, "--by", "origin", "--by", "origin"], "two columns are named origin"),
+        ([*hour, "--by", "origin", "--aggregate", "count(*) AS origin"], "two columns are named origin"),
         ([*hour, "--aggregate", "sum(1 / (dep_delay - dep_delay)) AS n"], "DIVIDE_BY_ZERO"),
     ]:
         assert expected in refused(capsys, windows.run, *arguments)

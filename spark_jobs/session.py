@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pyspark
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
@@ -19,33 +21,39 @@ CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 
 _BY_SUBMIT = {"PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS"}
 _JARS = {"spark.jars", "spark.jars.packages"}
-_DEFAULTS = {
-    "spark.sql.session.timeZone": "UTC",
-    # A partition of a shuffle is a task in every batch, and 200 of them, Spark's default, take longer than the data.
-    "spark.sql.shuffle.partitions": "4",
-    "spark.ui.showConsoleProgress": "false",
-}
+ZONE = "UTC"
+"""Of times that do not name theirs: a job gives the same wherever it runs."""
+SHUFFLE_PARTITIONS = 4
+"""On one machine. Each is a task in every batch, and 200 of them, Spark's default, take longer than the data."""
 
 
 def open_session(name: str, settings: Mapping[str, str]) -> SparkSession:
     """`settings` are Spark's own, by their names; they win over what this sets."""
-    builder = SparkSession.builder.appName(name)
+    conf = SparkConf().setAppName(name)
     if not os.environ.keys() & _BY_SUBMIT:
         # Python workers are of this interpreter, and nobody chose the connector: Spark itself resolves it, and keeps
         # it in the user's Ivy cache.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
         if not settings.keys() & _JARS:
-            builder = builder.config("spark.jars.packages", CONNECTOR)
-        for key, value in _DEFAULTS.items():
-            builder = builder.config(key, value)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+            conf.set("spark.jars.packages", CONNECTOR)
+        conf.set("spark.ui.showConsoleProgress", "false")
+    # What the user set, by whatever way, is known once there is a context; a session may still have more.
+    context = SparkContext.getOrCreate(conf.setAll(list(settings.items())))
+    spark = SparkSession.builder.config(map={**_defaults(context), **settings}).getOrCreate()
     # What is logged as an error comes as an exception too, whose one line shall not drown in stack traces.
     spark.sparkContext.setLogLevel("FATAL")
     _ship(spark)
     return spark
+
+
+def _defaults(context: SparkContext) -> dict[str, str]:
+    """What nobody chose."""
+    given = {"spark.sql.session.timeZone": ZONE}
+    if re.match(r"local(\[|$)", context.master):
+        given["spark.sql.shuffle.partitions"] = str(SHUFFLE_PARTITIONS)
+    chosen = context.getConf()
+    return {name: value for name, value in given.items() if not chosen.contains(name)}
 
 
 def _ship(spark: SparkSession) -> None:

@@ -15,9 +15,8 @@ is to be mounted then, and what came to lie below that would be lost from sight.
 from __future__ import annotations
 
 import errno
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TypeVar
 
 import trio
@@ -56,7 +55,7 @@ class DirectoryObjectStore:
         """`written`: a file in which the broker keeps the roots that it has written to, on a disk of its own."""
         self._files = ports.files
         self._written = written
-        self._writing = threading.Lock()
+        self._preparing = trio.Lock()
         self._root = self._files.absolute(root).rstrip("/")
         self.place = self._root
         self._executor = ports.executor
@@ -68,7 +67,8 @@ class DirectoryObjectStore:
     async def put(self, key: str, parts: Sequence[Part]) -> None:
         check_key(key)
         upload = f"{self._root}/{UPLOADS}/{self._randomness.uuid().hex()}"
-        file = await self._run("put", key, self._begin, upload)
+        async with nullcontext() if self._root in self._known_folders else self._preparing:
+            file = await self._run("put", key, self._begin, upload)
         try:
             source = pieces(parts, PIECE_BYTES)
             position = 0
@@ -151,11 +151,9 @@ class DirectoryObjectStore:
         if not is_store:
             self._files.open(f"{self._root}/{MARK}", create=True).close()
             self._files.sync_dir(self._root)
-        with self._writing:
-            roots = self._roots_written()
-            if self._written is not None and self._root not in roots:
-                lines = "".join(f"{root}\n" for root in (*roots, self._root))
-                self._files.write_atomically(self._written, lines.encode())
+        roots = self._roots_written()
+        if self._written is not None and self._root not in roots:
+            self._files.write_atomically(self._written, "".join(f"{root}\n" for root in (*roots, self._root)).encode())
         forgotten = self._clock.wall_ms() - FORGOTTEN_MS
         for name in self._files.list(uploads):
             with suppress(FileNotFoundError):  # another broker does the same

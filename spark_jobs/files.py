@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from spark_jobs import globs
 from spark_jobs.faults import Fault
 
 FORMATS = {
@@ -28,7 +28,8 @@ _IN_BRACES = re.compile(r"([\\{},])")
 
 def sizes(paths: Sequence[Path], names: str | None) -> dict[Path, int]:
     """The bytes of each file at these paths, with those in folders of folders, as Spark finds them: it leaves out
-    what begins with a dot or an underscore. Raises Fault where a path itself does."""
+    what begins with a dot or an underscore. Raises Fault where a path itself does, or where `names` is no pattern."""
+    wanted = globs.compiled("*" if names is None else names)
     found = {}
     for path in paths:
         path = path.resolve()
@@ -36,7 +37,7 @@ def sizes(paths: Sequence[Path], names: str | None) -> dict[Path, int]:
             raise Fault(f"Spark reads no file whose name begins with a dot or an underscore: {path}")
         for file in [path] if path.is_file() else path.rglob("*"):
             shown = path == file or not any(map(_hidden, file.relative_to(path).parts))
-            if shown and file.is_file() and (names is None or fnmatchcase(file.name, names)):
+            if shown and file.is_file() and wanted.fullmatch(file.name):
                 found[file] = file.stat().st_size
     return found
 

@@ -56,11 +56,31 @@ _KNOWN = (
     ),
     # Raised in SQL, by `raise_error`.
     (r"\[USER_RAISED_EXCEPTION\] ([^\n]*?)(?: SQLSTATE: \w+)*(?:\n|$)", "{}"),
+    # The names in the header of a file: one that is there twice, none, or another one; or more or fewer of them.
     (
-        r"CSV header does not conform to the schema.*?Expected: (\S+) but found: (\S+)\s+CSV file: ([^\n]+)",
+        r"CSV header does not conform to the schema[^\n]*\s+"
+        r"Header: (?:[^\n]*, )?([^\n,]+), (?:[^\n]*, )?(?i:\1)(?:,[^\n]*)?\n.*?CSV file: ([^\n]+)",
+        "the column {0} is there twice in {1}: name all columns with --schema, "
+        "and take them by their places with --option enforceSchema=true",
+    ),
+    (
+        r"CSV header does not conform to the schema.*?Expected: ([^\n]*?) but found: *\n\s*CSV file: ([^\n]+)",
+        "CSV header does not conform to the schema: a column without a name stands where {0} should in {1}; "
+        "--schema calls the first one _c0 if it has none",
+    ),
+    (
+        r"CSV header does not conform to the schema.*?Expected: ([^\n]*?) but found: ([^\n]*)\n\s*CSV file: ([^\n]+)",
         "CSV header does not conform to the schema: {1} stands where {0} should in {2}",
     ),
-    (r"\[FAILED_READ_FILE[.\w]*\] Encountered error while reading file (\S+)\. .*?Caused by: ([^\n]*)", "{}: {}"),
+    (
+        r"Number of column in CSV header is not equal to number of fields in the schema:\s+"
+        r"Header length: (\d+), schema size: (\d+)\s+CSV file: ([^\n]+)",
+        "CSV header does not conform to the schema, which has {1} columns: there are {0} in {2}",
+    ),
+    # The last cause is the first one that says something.
+    (r"\[FAILED_READ_FILE[.\w]*\] Encountered error while reading file (\S+)\. .*Caused by: ([^\n]*)", "{}: {}"),
+    (r"(\w+ should be an integer\. Found [^\n]*?)\.?\n", "{}"),
+    (r"univocity\.parsers\.common\.TextParsingException: ([^\n]*)", "the files can't be read so: {}"),
     # Of Spark's own error classes, those whose state says that they are about data, SQL or what Spark can't do.
     (r"(\[(?!STREAM_FAILED)[A-Z][A-Z0-9_.]+\] [^\n]*SQLSTATE: (?:0A|22|42|54)\w{3})", "{}"),
     (r"terminated with exception: (Stream-stream join [^;\n]*)", "{}"),
@@ -75,6 +95,7 @@ _KNOWN = (
         "{}; raise it with max.request.size=BYTES by --kafka (or --to-kafka), and max.message.bytes of the topic",
     ),
     (r"calling \w+\.load\.\n: org\.apache\.spark\.SparkException: ([^\n]*)", "the files can't be read so: {}"),
+    (r"IllegalArgumentException: (Kafka option '[^\n]*?)\.?\n", "{}"),
     (r"kafka\.common\.config\.ConfigException: ([^\n]*)", "a setting that Kafka's clients do not take: {}"),
     (r"TimeoutException: ([^\n]*)", "the brokers did not answer in time: {}"),
 )

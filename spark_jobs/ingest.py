@@ -10,12 +10,24 @@ headers are SQL over the columns of the row (of text: value) and over _metadata 
 file_modification_time). A topic that is missing is created.
 
 The schema is read from the files that are there at the start, unless given. Fields of JSON that it does not have are
-left out. The first line of a CSV file has the names of its columns, and must have them in the order of the schema;
+left out. Names that come twice in an object need one; names that differ by case are two, and --key takes them as such.
+
+A schema that is read from CSV makes values of what looks like them: 01234 becomes 1234, and 1.10 becomes 1.1. --as-text
+leaves all columns as they stand there, a --schema those that it has as STRING. Files are read as UTF-8: other bytes
+become U+FFFD in CSV, and make a row of JSON malformed, unless --option encoding=ISO-8859-1, or so, says what they are.
+
+The first line of a CSV file has the names of its columns, and must have them in the order of the schema; the first
+column is _c0 if its name is empty, as pandas writes it. Quotes in quoted values are doubled (RFC 4180); --option
+escape=\\ is for files with a backslash before them. A line break in quotes is read with --option multiLine=true, and by
+itself where there is one column; else its lines are malformed. A file is then read by one task, and a quote that is
+never closed takes in what follows. JSON in which an object has several lines is read with multiLine, too. What
+follows the first value is then left out unseen, as it is on lines of another encoding.
+
 --option header=false, sep=;, nullValue=NA, timestampFormat=... and so on are those of Spark for the format.
 
-A malformed row (no JSON, a field of another type, too few or too many columns) ends the job with the file and the
-line, before the checkpoint says that the file is done, unless it is dropped and counted, or sent to a topic of its
-own as it is, with the file in the header "file".
+A malformed row (no JSON, something behind the object on its line, a field of another type, too few or too many columns)
+ends the job with the file and the line, before the checkpoint says that the file is done, unless it is dropped and
+counted, or sent to a topic of its own as it is, with the file in the header "file".
 
 Started again with the same checkpoint, the job reads the files that it has not read. A file is read once: it must be
 whole when it appears, as it is when it is moved into the folder, and what is added to it later is not read. The paths
@@ -44,7 +56,8 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.types import Row
 
 from spark_jobs import files, progress
-from spark_jobs.columns import MALFORMED, quoted
+from spark_jobs.case_sensitive import case_sensitive
+from spark_jobs.columns import MALFORMED, quoted, repeated
 from spark_jobs.command_line import Run, Setting, checkpoint, follow, job
 from spark_jobs.file_source import FileSource
 from spark_jobs.rate import RateGate
@@ -59,8 +72,9 @@ BATCH_BYTES = 64 << 20
 @click.option(
     "--format", "kind", type=click.Choice(["json", "csv", "parquet", "text"]), help="By the names if not given."
 )
-@click.option("--names", metavar="PATTERN", help="Only files with such names, as '*.csv.gz'.")
+@click.option("--names", metavar="PATTERN", help="Only files with such names, as '*.{csv,csv.gz}'.")
 @click.option("--schema", metavar="DDL", help="Columns and types, as 'origin STRING, dep_delay INT'.")
+@click.option("--as-text", is_flag=True, help="All columns of CSV are text, as they stand there.")
 @click.option("--option", "options", type=Setting(), multiple=True, metavar="KEY=VALUE", help="Of Spark's reader.")
 @click.option("--key", metavar="SQL", help="The key of a record: a column, or an expression.")
 @click.option(
@@ -86,6 +100,7 @@ def main(
     kind: str | None,
     names: str | None,
     schema: str | None,
+    as_text: bool,
     options: tuple[tuple[str, str], ...],
     key: str | None,
     headers: tuple[tuple[str, str], ...],
@@ -102,32 +117,46 @@ def main(
         raise click.UsageError("--drop-malformed and --dead-letter exclude each other")
     if in_order and max_bytes_per_trigger is not None:
         raise click.UsageError("--in-order and --max-bytes-per-trigger exclude each other: a batch is one file")
+    if as_text and schema is not None:
+        raise click.UsageError("--as-text and --schema exclude each other")
+    if not topic:
+        raise click.UsageError("a topic has a name")
+    if dead_letter in (topic, ""):
+        raise click.UsageError("--dead-letter must be another topic")
     found = files.sizes(paths, names)
-    source = FileSource(kind or files.guessed_format(found), files.pattern(paths), dict(options), names)
+    source = FileSource(kind or files.guessed_format(found), files.pattern(paths), dict(options), names, as_text)
+    if as_text and source.kind != "csv":
+        raise click.UsageError(f"--as-text is for CSV; this is {source.kind}")
     run.cluster.partitions(run.spark)  # a broker that does not answer is told before files are read for their schema
     columns = source.given_schema(schema) if schema is not None else source.inferred_schema(run.spark)
     most = {"maxFilesPerTrigger": 1} if in_order else {"maxBytesPerTrigger": max_bytes_per_trigger or BATCH_BYTES}
-    rows = source.stream(run.spark, columns, most)
-    if in_order:
-        rows = rows.coalesce(1)
-    rows = rows.observe(Count.METRIC, f.count(f.lit(1)).alias("all"), f.count(MALFORMED).alias("malformed"))
-    if drop_malformed:
-        rows = rows.where(f.col(MALFORMED).isNull())
-    value = f.col("value") if source.kind == "text" else f.to_json(f.struct(*(quoted(name) for name in columns.names)))
-    written = records(rows, topic, value, key, dict(headers), dead_letter)
-    for each in filter(None, (topic, dead_letter)):
-        run.cluster.provide(run.spark, each, partitions, {})
-    count = Count()
     with ExitStack() as stack:
+        if repeated(columns, case=False) is not None:
+            stack.enter_context(case_sensitive(run.spark))
+        rows = source.stream(run.spark, columns, most)
+        if in_order:
+            rows = rows.coalesce(1)
+        rows = rows.observe(Count.METRIC, f.count(f.lit(1)).alias("all"), f.count(MALFORMED).alias("malformed"))
+        if drop_malformed:
+            rows = rows.where(f.col(MALFORMED).isNull())
+        value = (
+            f.col("value") if source.kind == "text" else f.to_json(f.struct(*(quoted(name) for name in columns.names)))
+        )
+        written = records(rows, topic, value, key, dict(headers), dead_letter)
+        for each in filter(None, (topic, dead_letter)):
+            run.cluster.provide(run.spark, each, partitions, {})
+        count = Count()
         stack.callback(lambda: print(f"ingest: {count.told(topic, dead_letter)}"))
         bar = stack.enter_context(Bar(found, checkpoint, shown=not follow and sys.stderr.isatty()))
         if rate is not None:
             gate = stack.enter_context(RateGate(rate, run.spark))
             written = written.mapInArrow(gate.passing, written.schema)
         query = run.start(run.cluster.sink(written), checkpoint, follow=follow, topic=topic)
+        count.under_way = True
         for batch in progress.batches(query):
             count.add(batch.observedMetrics)
             bar.show(batch)
+        count.under_way = False
 
 
 def records(
@@ -157,6 +186,8 @@ class Count:
     METRIC = "rows"
     all: int = 0
     malformed: int = 0
+    under_way: bool = False
+    """Whether a batch may have been begun that did not end."""
 
     def add(self, metrics: Mapping[str, Row]) -> None:
         if self.METRIC in metrics:
@@ -167,6 +198,8 @@ class Count:
         sentence = f"{self.all - self.malformed:,} records written to {topic}"
         if self.malformed:
             sentence += f", {self.malformed:,} malformed rows {f'sent to {dead_letter}' if dead_letter else 'dropped'}"
+        if self.under_way:
+            sentence += " in whole batches; some of the batch that was under way may be there, too"
         return sentence
 
 

@@ -40,15 +40,15 @@ def open_session(name: str, settings: Mapping[str, str]) -> SparkSession:
         conf.set("spark.ui.showConsoleProgress", "false")
     # What the user set, by whatever way, is known once there is a context; a session may still have more.
     context = SparkContext.getOrCreate(conf.setAll(list(settings.items())))
-    spark = SparkSession.builder.config(map={**_defaults(context), **settings}).getOrCreate()
+    spark = SparkSession.builder.config(map={**defaults(context), **settings}).getOrCreate()
     # What is logged as an error comes as an exception too, whose one line shall not drown in stack traces.
     spark.sparkContext.setLogLevel("FATAL")
     _ship(spark)
     return spark
 
 
-def _defaults(context: SparkContext) -> dict[str, str]:
-    """What nobody chose."""
+def defaults(context: SparkContext) -> dict[str, str]:
+    """Settings of sessions that nobody chose."""
     given = {"spark.sql.session.timeZone": ZONE}
     if re.match(r"local(\[|$)", context.master):
         given["spark.sql.shuffle.partitions"] = str(SHUFFLE_PARTITIONS)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from jvm.spark import INSTALLED
-from spark_jobs.session import SHUFFLE_PARTITIONS
+from spark_jobs.session import SHUFFLE_PARTITIONS, defaults
 from spark_jobs.tests.jobs import PATIENCE_S, ROOT
 
 pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(300)]
@@ -28,28 +27,40 @@ for each in (spark, spark.newSession()):
 """
 
 
-@pytest.mark.parametrize(
-    ("submit", "settings", "seconds", "partitions"),
-    [
-        (True, {}, MIDNIGHT, SHUFFLE_PARTITIONS),
-        (False, {}, MIDNIGHT, SHUFFLE_PARTITIONS),
-        (True, {ZONE: "Asia/Tokyo", PARTITIONS: "7"}, MIDNIGHT - 9 * 3600, 7),
-        (True, {"spark.master": "local-cluster[1,1,1024]"}, MIDNIGHT, 200),
-    ],
-    ids=["submitted", "by itself", "submitted, as chosen", "submitted to a cluster"],
-)
-def test_defaults(submit: bool, settings: Mapping[str, str], seconds: int, partitions: int, tmp_path: Path) -> None:
-    of_tests = {key: value for key, value in INSTALLED.settings(tmp_path).items() if key not in (ZONE, PARTITIONS)}
-    settings = {**of_tests, **settings}
+def test_what_spark_submit_opens(tmp_path: Path) -> None:
+    """In sessions of their own, too."""
+    settings = {key: value for key, value in INSTALLED.settings(tmp_path).items() if key not in (ZONE, PARTITIONS)}
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    if submit:
-        command = INSTALLED.submit_command(program, settings=settings)
-    else:
-        command = [str(INSTALLED.python), str(program), *(f"{key}={value}" for key, value in settings.items())]
+    command = INSTALLED.submit_command(program, settings=settings)
     environment = os.environ | INSTALLED.environment() | {"PYTHONPATH": str(ROOT), "TZ": "America/New_York"}
     ended = subprocess.run(
         command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     found = [line for line in ended.stdout.splitlines() if line.startswith("found ")]
-    assert found == [f"found {seconds} {partitions}"] * 2, ended.stderr[-5000:]
+    assert found == [f"found {MIDNIGHT} {SHUFFLE_PARTITIONS}"] * 2, ended.stderr[-5000:]
+
+
+@pytest.mark.parametrize(
+    ("master", "chosen", "given"),
+    [
+        ("local", {}, {ZONE: "UTC", PARTITIONS: "4"}),
+        ("local[*]", {}, {ZONE: "UTC", PARTITIONS: "4"}),
+        ("local[2]", {ZONE: "Asia/Tokyo"}, {PARTITIONS: "4"}),
+        ("local[2]", {ZONE: "Asia/Tokyo", PARTITIONS: "7"}, {}),
+        ("local-cluster[1,1,1024]", {}, {ZONE: "UTC"}),
+        ("spark://host:7077", {PARTITIONS: "7"}, {ZONE: "UTC"}),
+    ],
+)
+def test_defaults(master: str, chosen: dict[str, str], given: dict[str, str]) -> None:
+    class Conf:
+        contains = chosen.__contains__
+
+    class Context:
+        def __init__(self) -> None:
+            self.master = master
+
+        def getConf(self) -> Conf:
+            return Conf()
+
+    assert defaults(Context()) == given  # type: ignore[arg-type]

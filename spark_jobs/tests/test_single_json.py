@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
@@ -38,11 +40,18 @@ MORE = (
 MALFORMED_ANYWAY = ("?", "[]", '[{"a": 1}]', '{"a": 1', '{"a": "one"}', "1", "null", "]", '],{"a": 1}')
 
 
+ANSI = "spark.sql.ansi.enabled"
+
+
 @pytest.fixture(params=["true", "false"], ids=["ANSI", "not ANSI"])
-def either(request: pytest.FixtureRequest, spark: SparkSession) -> SparkSession:
-    session = spark.newSession()
-    session.conf.set("spark.sql.ansi.enabled", request.param)
-    return session
+def either(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[SparkSession]:
+    """Not a session of its own: whichever was used last is the one that the next job would get."""
+    before = spark.conf.get(ANSI)
+    spark.conf.set(ANSI, request.param)
+    try:
+        yield spark
+    finally:
+        spark.conf.set(ANSI, str(before))
 
 
 def test_one_value_is_read_as_ever_and_more_are_malformed(either: SparkSession) -> None:

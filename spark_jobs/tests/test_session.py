@@ -18,9 +18,8 @@ ZONE, PARTITIONS = "spark.sql.session.timeZone", "spark.sql.shuffle.partitions"
 MIDNIGHT = 1_704_067_200
 """2024-01-01 in UTC, in seconds."""
 PROGRAM = """
-import sys
 from spark_jobs.session import open_session
-spark = open_session("test", dict(word.split("=", 1) for word in sys.argv[1:]))
+spark = open_session("test", {})
 for each in (spark, spark.newSession()):
     (row,) = each.sql("SELECT unix_timestamp('2024-01-01 00:00:00')").collect()
     print("found", row[0], each.conf.get("spark.sql.shuffle.partitions"))

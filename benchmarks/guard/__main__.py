@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     if not before:
         print(f"nothing is known for Python {VERSION}: --update writes it down", file=sys.stderr)
         return 1
-    dearer = worse(before, found)
+    dearer = worse_again(before, found)
     for line in dearer:
         print(line, file=sys.stderr)
     return 1 if dearer else 0
@@ -57,6 +57,14 @@ def worse(before: dict[str, Costs], found: dict[str, Costs], slack: float = 1.0)
         for what, count in costs.items()
         if count > before[name][what] * TOLERANCE[what] * slack
     ]
+
+
+def worse_again(before: dict[str, Costs], found: dict[str, Costs], slack: float = 1.0) -> list[str]:
+    """As `worse`, of what is so when it is measured once more: what a broker does besides, now and then (it begins with
+    retention and checkpoints 30 s after its start), may fall into one measurement."""
+    names = {line.partition(": ")[0] for line in worse(before, found, slack)}
+    again = {case.name: measure(case) for case in CASES if case.name in names}
+    return worse(before, again, slack)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.guard import __main__ as guard
 from benchmarks.guard import cases
-from benchmarks.guard.__main__ import VERSION, known, worse
+from benchmarks.guard.__main__ import VERSION, known, worse, worse_again
 from benchmarks.guard.cases import CASES, measure
 
 
@@ -17,10 +18,25 @@ def test_dearer_is_told() -> None:
     ]
 
 
+@pytest.mark.parametrize(("again", "told"), [(1000.0, 0), (1300.0, 1)])
+def test_what_is_dearer_once_is_not_told(monkeypatch: pytest.MonkeyPatch, again: float, told: int) -> None:
+    measured: list[str] = []
+
+    def measure(case: cases.Case) -> cases.Costs:
+        measured.append(case.name)
+        return {"bytes at most": again}
+
+    monkeypatch.setattr(guard, "measure", measure)
+    before = {case.name: {"bytes at most": 1000.0} for case in CASES}
+    found = before | {CASES[-1].name: {"bytes at most": 1300.0}}
+    assert len(worse_again(before, found)) == told
+    assert measured == [CASES[-1].name]
+
+
 @pytest.mark.skipif(not known(), reason=f"nothing is known of what requests cost with Python {VERSION}")
 def test_no_request_got_dearer() -> None:
     """By a tenth more than `make bench-guard` minds: libraries change too."""
-    assert worse(known(), {case.name: measure(case) for case in CASES}, slack=1.1) == []
+    assert worse_again(known(), {case.name: measure(case) for case in CASES}, slack=1.1) == []
 
 
 def test_it_counts(monkeypatch: pytest.MonkeyPatch) -> None:

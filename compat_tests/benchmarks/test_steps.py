@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks import limits
 from benchmarks.first_produce import produce_first
 from benchmarks.loads import Produce
 from benchmarks.pairs import make_kwire
@@ -39,6 +40,14 @@ def test_nobody_to_acknowledge_is_an_error() -> None:
         port = taken.getsockname()[1]
     with pytest.raises(TimeoutError):
         produce_first("127.0.0.1", port, "topic", time.monotonic() + 0.05)
+
+
+def test_what_trio_alone_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bare server takes the frames, of one read or several, for those of a broker that accepts them."""
+    monkeypatch.setattr(limits, "_WARM_UP_S", 0.1)
+    monkeypatch.setattr(limits, "_MEASURED_S", 0.3)
+    for cost in limits.measure(limits.Load(2, 200, 1_000)):
+        assert cost.rate > 0
 
 
 def test_a_fresh_broker() -> None:

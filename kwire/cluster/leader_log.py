@@ -59,7 +59,12 @@ class LeaderLog:
         return self._log.config.max_message_bytes
 
     async def append(
-        self, batch: Buffer, *, transaction_version: int = 0, verification: VerificationGuard | None = None
+        self,
+        batch: Buffer,
+        *,
+        origin: Origin = Origin.COORDINATOR,
+        transaction_version: int = 0,
+        verification: VerificationGuard | None = None,
     ) -> int:
         """Appends one batch (base offset 0, control batches too) with acks=all; returns the log's end behind it.
 
@@ -76,7 +81,7 @@ class LeaderLog:
         appended = await partition.append(
             batch,
             ALL,
-            origin=Origin.COORDINATOR,
+            origin=origin,
             transaction_version=transaction_version,
             verification=verification,
         )

@@ -350,7 +350,7 @@ class Log:
                 marker = read_end_txn_marker(b"".join(parts)) if header.attributes & CONTROL_FLAG else None
                 update.append(header, base_offset, marker, transaction_version)
         first_offset = batches[0].base_offset
-        if self.log_dir.room is not None:
+        if self.log_dir.room is not None and origin is not Origin.TIERING:
             self.log_dir.room.check(size, coordinator=origin is Origin.COORDINATOR)
         try:
             rolling.segment_for(self, size, first_offset, last_offset, newest).append(buffers, batches)

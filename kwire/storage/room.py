@@ -8,7 +8,7 @@ writes much at a time and can do without (the cleaner, a cache) reserves room fo
     usable bytes   kept * 2     kept          kept / 2      0
     produces       taken again  refused
     coordinators                taken again   refused              offsets of groups, ends of transactions
-    all else                                                full   new indexes, checkpoints, metadata, an orderly stop
+    all else                                                full   indexes, checkpoints, metadata, tiering, a stop
 """
 
 from __future__ import annotations

@@ -36,6 +36,8 @@ class Origin(Enum):
     """A produce request: everything is checked."""
     COORDINATOR = "coordinator"
     """This broker's own coordinators, which may write control batches and batches without sequence."""
+    TIERING = "tiering"
+    """Remote log metadata: without them nothing is deleted here, so that they go on when a volume is full."""
     REPLICATION = "replication"
     """A follower's append of what its leader has validated."""
 

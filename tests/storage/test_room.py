@@ -169,6 +169,7 @@ async def test_a_full_dir_is_read_and_the_other_written(house: House) -> None:
     house.volume.usable[ONE] = MIB // 2  # type: ignore[attr-defined]
     await refused(log)  # so that what may be written without a look is void
     await refused(log, origin=Origin.COORDINATOR)
+    await log.append_as_leader(batch(["copied away"]), 0, origin=Origin.TIERING)  # so that it can be deleted here
     house.volume.usable[ONE] = 2 * MIB  # type: ignore[attr-defined]
     house.clock.advance(1000)
     await log.append_as_leader(batch(["offsets"]), 0, origin=Origin.COORDINATOR)

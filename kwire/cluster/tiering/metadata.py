@@ -32,6 +32,7 @@ from kwire.protocol.types import Buffer
 from kwire.storage.tiered.account import DeleteState, RemoteAccount
 from kwire.storage.tiered.remote_segment import RemoteSegment, SegmentState, TopicIdPartition
 from kwire.storage.tiered.remote_segments import RemoteSegments
+from kwire.storage.validated import Origin
 
 logger = logging.getLogger(__name__)
 
@@ -180,7 +181,8 @@ class RemoteLogMetadata:
         if tail is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"the remote log metadata of {of} is not kept here")
         value = encode_record(record)
-        end = await tail.log.append(build_batch([Record(0, self._clock.wall_ms(), None, value, [])]))
+        batch = build_batch([Record(0, self._clock.wall_ms(), None, value, [])])
+        end = await tail.log.append(batch, origin=Origin.TIERING)
         with trio.move_on_after(self._publish_within_s):
             while tail.upto < end:
                 if self._tail_of(of) is not tail:

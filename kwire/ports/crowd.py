@@ -1,83 +1,226 @@
-"""Sockets that can wait: where many have something to read at once, a few are woken in each pass of the event loop.
+"""Many streams wait for something to read together: one epoll of their own, which is one file to Trio.
+
+Trio's own wait costs a system call and a dozen Python calls each time, which is little where few are served. In the
+crowd a socket is registered once (edge-triggered), and one call tells all that are ready: the busier the broker, the
+less a request costs. A stream takes part while many others receive, and leaves when it is rather alone.
 
 Trio wakes everybody who can read in the same pass, so that who comes behind a thousand others is served after all of
-them. Here the kernel keeps the queue: an epoll of its own, which is asked for a few sockets in each pass, and tells
-those that have waited longest first.
+them. Those of the crowd that are patient form a queue instead, of which a few are woken in each pass.
 """
 
 from __future__ import annotations
 
 import select
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from time import monotonic
+from typing import Protocol
 
 import outcome
 import trio
+from trio.lowlevel import Abort, Task
 
 AT_ONCE = 16
-"""So many are woken in one pass. A request of the kind that can wait takes about a tenth of a millisecond."""
+"""So many patient streams are woken in one pass. A request of the kind that can wait takes about a tenth of a
+millisecond."""
+
+MANY = 8
+"""A stream waits in the crowd if others received so often at least since it waited last,"""
+
+BUSY_PER_SECOND = 5000.0
+"""and at this rate. What waiting in the crowd costs, all share who are ready together: for one it is more than Trio's
+own wait."""
+
+_MOST_EVENTS = 1024
+"""So many streams are found ready in one pass; more in the next one."""
+
+
+class Seat(Protocol):
+    """Where one stream waits."""
+
+    promising: bool
+    """Whether to try and receive before waiting: there is something, or there may be, and a wait costs more. Set to
+    False by who tries in vain."""
+
+    async def wait(self, *, patient: bool) -> None:
+        """Returns when there may be something to read and, if patient, the stream's turn has come.
+
+        Raises trio.ClosedResourceError where `leave` came before or comes meanwhile.
+        """
+
+    def received(self, *, all_of_it: bool) -> None:
+        """Something was received, or the end: all that was there if it was less than what was asked for."""
+
+    def leave(self) -> None:
+        """The socket is about to be closed."""
+
+
+class Alone:
+    """A seat without a crowd: Trio's own wait."""
+
+    __slots__ = ("_descriptor", "promising")
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.promising = True
+
+    async def wait(self, *, patient: bool) -> None:
+        if self._descriptor < 0:
+            raise trio.ClosedResourceError("the socket was closed")
+        self.promising = True
+        await trio.lowlevel.wait_readable(self._descriptor)
+
+    def received(self, *, all_of_it: bool) -> None:
+        pass
+
+    def leave(self) -> None:
+        trio.lowlevel.notify_closing(self._descriptor)
+        self._descriptor = -1
+
+
+class _CrowdSeat:
+    """Takes part in the crowd or not, as it is worth it."""
+
+    __slots__ = ("_crowd", "_descriptor", "_joined", "_others", "_since", "ended", "patient", "promising", "task")
+
+    def __init__(self, crowd: Crowd, descriptor: int) -> None:
+        self._crowd = crowd
+        self._descriptor = descriptor
+        self._joined = False
+        self._others = crowd.received
+        """How often others had received when this one waited last; and what time (s, monotonic) it was."""
+        self._since = monotonic()
+        self.promising = True
+        """In the crowd: something came that was not received yet."""
+        self.ended = False
+        """In the crowd: whether the other side sends no more. What there is to receive, the end among it, is not told
+        again."""
+        self.task: Task | None = None
+        """Who waits in the crowd."""
+        self.patient = False
+
+    async def wait(self, *, patient: bool) -> None:
+        if self._descriptor < 0:
+            raise trio.ClosedResourceError("the socket was closed")
+        crowd, now = self._crowd, monotonic()
+        others = crowd.received - self._others
+        worth_it = others >= MANY and others >= (now - self._since) * BUSY_PER_SECOND
+        self._others, self._since = crowd.received, now
+        if not patient and not worth_it:
+            if self._joined:
+                self._part()
+            self.promising = True
+            await trio.lowlevel.wait_readable(self._descriptor)
+            return
+        if not self._joined:
+            crowd.join(self._descriptor, self)
+            self._joined = True
+            self.promising = False
+        elif self.promising:
+            if patient:
+                await trio.lowlevel.checkpoint()
+            return
+        self.task = trio.lowlevel.current_task()
+        self.patient = patient
+        await trio.lowlevel.wait_task_rescheduled(self._abort)
+
+    def _abort(self, _: object) -> Abort:
+        self.task = None
+        return Abort.SUCCEEDED
+
+    def _part(self) -> None:
+        self._crowd.part(self._descriptor)
+        self._joined = self.ended = False
+        self.promising = True
+
+    def received(self, *, all_of_it: bool) -> None:
+        self._crowd.received += 1
+        self._others += 1
+        if all_of_it and self._joined:
+            self.promising = self.ended
+
+    def leave(self) -> None:
+        if self._descriptor >= 0:
+            if self._joined:
+                self._part()
+            trio.lowlevel.notify_closing(self._descriptor)
+            self._descriptor = -1
+        task, self.task = self.task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task, outcome.Error(trio.ClosedResourceError("the socket was closed")))
 
 
 class Crowd:
-    """Wakes those who wait for their sockets, as long as `run` runs."""
+    """Wakes those who wait in its seats, as long as `run` runs."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
-        self._tasks: dict[int, trio.lowlevel.Task] = {}
+        self._seats: dict[int, _CrowdSeat] = {}
+        self._queue: deque[_CrowdSeat] = deque()
+        """Patient streams that can read, those that could first in front."""
+        self.received = 0
+        """How often those who have a seat received something."""
 
-    async def wait_readable(self, descriptor: int) -> None:
-        """Returns when the socket can be read and its turn has come.
+    def seat(self, descriptor: int) -> Seat:
+        """For a connected socket."""
+        return _CrowdSeat(self, descriptor)
 
-        Raises trio.ClosedResourceError where `forget` comes first, ValueError where the descriptor is -1.
+    def join(self, descriptor: int, seat: _CrowdSeat) -> None:
+        """From now on the seat is told what comes, what is there already among it.
+
+        Raises OSError where the system has no room for one more.
         """
-        if descriptor < 0:
-            raise ValueError("the socket is closed")
-        mask = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLONESHOT
-        try:
-            self._epoll.modify(descriptor, mask)
-        except FileNotFoundError:
-            self._epoll.register(descriptor, mask)
-        self._tasks[descriptor] = trio.lowlevel.current_task()
+        self._epoll.register(descriptor, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
+        self._seats[descriptor] = seat
 
-        def abort(_: object) -> trio.lowlevel.Abort:
-            del self._tasks[descriptor]
-            self._epoll.unregister(descriptor)
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        await trio.lowlevel.wait_task_rescheduled(abort)
-
-    def forget(self, descriptor: int) -> None:
-        """The socket is about to be closed."""
-        task = self._tasks.pop(descriptor, None)
-        if task is not None:
-            self._epoll.unregister(descriptor)
-            trio.lowlevel.reschedule(task, outcome.Error(trio.ClosedResourceError("the socket was closed")))
+    def part(self, descriptor: int) -> None:
+        del self._seats[descriptor]
+        self._epoll.unregister(descriptor)
 
     async def run(self) -> None:
         """Until cancelled."""
+        queue = self._queue
         while True:
-            await trio.lowlevel.wait_readable(self._epoll.fileno())
-            for descriptor, _ in self._epoll.poll(0, AT_ONCE):
-                task = self._tasks.pop(descriptor, None)
-                if task is not None:
-                    trio.lowlevel.reschedule(task)
+            if queue:
+                await trio.lowlevel.checkpoint()
+            else:
+                await trio.lowlevel.wait_readable(self._epoll.fileno())
+            for descriptor, mask in self._epoll.poll(0, _MOST_EVENTS):
+                seat = self._seats[descriptor]
+                seat.promising = True
+                if mask != select.EPOLLIN:
+                    seat.ended = True
+                if seat.task is not None:
+                    if seat.patient:
+                        queue.append(seat)
+                    else:
+                        _wake(seat)
+            for _ in range(min(len(queue), AT_ONCE)):
+                _wake(queue.popleft())
 
     def close(self) -> None:
         """Nobody waits any more."""
         self._epoll.close()
 
 
+def _wake(seat: _CrowdSeat) -> None:
+    task, seat.task = seat.task, None
+    if task is not None:  # it may have given up meanwhile
+        trio.lowlevel.reschedule(task)
+
+
 @asynccontextmanager
-async def open_crowd() -> AsyncIterator[Crowd | None]:
-    """A crowd that runs; None where the system has no epoll."""
+async def open_crowd() -> AsyncIterator[Callable[[int], Seat]]:
+    """Gives seats in a crowd that runs; where the system has no epoll, seats of their own."""
     if not hasattr(select, "epoll"):
-        yield None
+        yield Alone
         return
     crowd = Crowd()
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(crowd.run)
-            yield crowd
+            yield crowd.seat
             nursery.cancel_scope.cancel()
     finally:
         crowd.close()

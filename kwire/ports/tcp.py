@@ -1,7 +1,8 @@
 """The network for real: TCP sockets driven by Trio's readiness calls.
 
 Sockets are the operating system's own in non-blocking mode, not Trio's wrappers: an operation is tried at once and only
-where the kernel says "not now" does the task wait for readiness, which keeps a request and its answer inline.
+where the kernel says "not now" does the task wait for readiness, which keeps a request and its answer inline. Where
+many streams receive they wait together (`crowd.py`), and nothing is tried that is told anyway.
 
 What `send` does with its parts:
 
@@ -30,7 +31,7 @@ from trio.lowlevel import (
     wait_writable,
 )
 
-from kwire.ports.crowd import Crowd, open_crowd
+from kwire.ports.crowd import Alone, Seat, open_crowd
 from kwire.ports.files import Buffer, FileSlice
 from kwire.ports.transport import Part, Stream, StreamClosed, Streamed
 
@@ -81,43 +82,45 @@ class TcpStream:
     A send that fails or is cancelled half-way leaves the peer with a torn frame: from then on every send fails.
     """
 
-    def __init__(self, sock: socket.socket, peer: tuple[str, int], crowd: Crowd | None = None) -> None:
-        """`crowd`: where this stream waits while it is patient."""
+    def __init__(self, sock: socket.socket, peer: tuple[str, int], seat: Seat) -> None:
         self.peer_host, self.peer_port = peer
         self.sent = 0
         self.patient = False
         self._socket = sock
-        self._crowd = crowd
+        self._seat = seat
         self._torn = False
         self._turn_ends = 0.0
 
     async def receive(self, max_bytes: int) -> bytes:
-        if self.patient and self._crowd is not None:
-            return await self._receive(max_bytes, self._crowd.wait_readable)
+        if self.patient or not self._seat.promising:
+            return await self._receive(max_bytes)
         await checkpoint_if_cancelled()
         try:
             data = self._socket.recv(max_bytes)
         except BlockingIOError:
-            pass
+            self._seat.promising = False
+            return await self._receive(max_bytes)
         except OSError as error:
             raise _closed(error) from error
-        else:
-            if time.monotonic() > self._turn_ends:  # a peer that never pauses must not keep the others waiting
-                await cancel_shielded_checkpoint()
-                self._turn_ends = time.monotonic() + RECEIVING_SECONDS
-            return data
-        return await self._receive(max_bytes, wait_readable)
+        self._seat.received(all_of_it=len(data) < max_bytes)
+        if time.monotonic() > self._turn_ends:  # a peer that never pauses must not keep the others waiting
+            await cancel_shielded_checkpoint()
+            self._turn_ends = time.monotonic() + RECEIVING_SECONDS
+        return data
 
-    async def _receive(self, max_bytes: int, wait_readable: Callable[[int], Awaitable[None]]) -> bytes:
+    async def _receive(self, max_bytes: int) -> bytes:
         while True:
             try:
-                await wait_readable(self._socket.fileno())
+                await self._seat.wait(patient=self.patient)
                 self._turn_ends = time.monotonic() + RECEIVING_SECONDS
-                return self._socket.recv(max_bytes)
+                data = self._socket.recv(max_bytes)
             except BlockingIOError:
+                self._seat.promising = False
                 continue
-            except (OSError, ValueError, trio.ClosedResourceError) as error:
+            except (OSError, trio.ClosedResourceError) as error:
                 raise _closed(error) from error
+            self._seat.received(all_of_it=len(data) < max_bytes)
+            return data
 
     async def send(self, parts: Sequence[Part]) -> None:
         await checkpoint_if_cancelled()
@@ -141,9 +144,7 @@ class TcpStream:
 
     def close(self) -> None:
         if self._socket.fileno() >= 0:
-            notify_closing(self._socket.fileno())
-            if self._crowd is not None:
-                self._crowd.forget(self._socket.fileno())
+            self._seat.leave()
             self._socket.close()
 
     async def _send_runs(self, runs: list[list[Buffer] | FileSlice | Streamed]) -> None:
@@ -220,14 +221,14 @@ class TcpListener:
         self, handler: Callable[[Stream], Awaitable[None]], room: Callable[[], Awaitable[None]] | None = None
     ) -> None:
         """Accepts until cancelled or closed. An exception of a handler is logged and ends that connection only."""
-        async with open_crowd() as crowd, trio.open_nursery() as nursery:
+        async with open_crowd() as seat, trio.open_nursery() as nursery:
             for sock in self._sockets:
-                nursery.start_soon(self._accept_all, sock, crowd, nursery, handler, room)
+                nursery.start_soon(self._accept_all, sock, seat, nursery, handler, room)
 
     async def _accept_all(
         self,
         listening: socket.socket,
-        crowd: Crowd | None,
+        seat: Callable[[int], Seat],
         nursery: trio.Nursery,
         handler: Callable[[Stream], Awaitable[None]],
         room: Callable[[], Awaitable[None]] | None,
@@ -260,10 +261,11 @@ class TcpListener:
             starved = False
             try:
                 self._transport.prepare(sock)
+                stream = TcpStream(sock, _peer(address), seat(sock.fileno()))
             except OSError:  # reset meanwhile
                 sock.close()
                 continue
-            nursery.start_soon(_handle, TcpStream(sock, _peer(address), crowd), handler)
+            nursery.start_soon(_handle, stream, handler)
             accepted += 1
             if accepted % ACCEPTED_AT_ONCE == 0:
                 await checkpoint()
@@ -379,7 +381,7 @@ class TcpTransport:
         except BaseException:
             sock.close()
             raise
-        return TcpStream(sock, (address, port))
+        return TcpStream(sock, (address, port), Alone(sock.fileno()))
 
 
 async def _handle(stream: TcpStream, handler: Callable[[Stream], Awaitable[None]]) -> None:

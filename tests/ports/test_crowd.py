@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 from collections.abc import Iterator
 
@@ -10,16 +11,16 @@ import trio
 import trio.testing
 
 from kwire.ports import crowd as crowds
-from kwire.ports.crowd import AT_ONCE, Crowd, open_crowd
+from kwire.ports.crowd import AT_ONCE, BUSY_PER_SECOND, MANY, Alone, Seat, open_crowd
 from kwire.ports.tcp import TcpTransport
 from kwire.ports.transport import Stream, StreamClosed
 
-MANY = 5 * AT_ONCE
+PATIENT = 5 * AT_ONCE
 
 
 @pytest.fixture
 def pairs() -> Iterator[list[tuple[socket.socket, socket.socket]]]:
-    pairs = [socket.socketpair() for _ in range(MANY)]
+    pairs = [socket.socketpair() for _ in range(PATIENT)]
     yield pairs
     for pair in pairs:
         for end in pair:
@@ -31,39 +32,122 @@ async def test_a_few_in_each_pass_and_who_could_read_first_comes_first(
 ) -> None:
     woken: list[int] = []
 
-    async def wait(crowd: Crowd, number: int) -> None:
-        await crowd.wait_readable(pairs[number][0].fileno())
+    async def wait(seat: Seat, number: int) -> None:
+        await seat.wait(patient=True)
         woken.append(number)
 
-    order = [*range(1, MANY, 2), *range(0, MANY, 2)]
-    async with open_crowd() as crowd, trio.open_nursery() as nursery:
-        assert crowd is not None
-        for number in range(MANY):
-            nursery.start_soon(wait, crowd, number)
+    order = [*range(1, PATIENT, 2), *range(0, PATIENT, 2)]
+    async with open_crowd() as seat, trio.open_nursery() as nursery:
+        for number in range(PATIENT):
+            nursery.start_soon(wait, seat(pairs[number][0].fileno()), number)
         await trio.testing.wait_all_tasks_blocked()
         for number in order:
             pairs[number][1].send(b"x")
         passes = 0
         with trio.fail_after(10):
-            while len(woken) < MANY:
+            while len(woken) < PATIENT:
                 await trio.lowlevel.checkpoint()
                 passes += 1
                 assert len(woken) <= passes * AT_ONCE
-    for start in range(0, MANY, AT_ONCE):  # the tasks of one pass run in any order
+    for start in range(0, PATIENT, AT_ONCE):  # the tasks of one pass run in any order
         assert sorted(woken[start : start + AT_ONCE]) == sorted(order[start : start + AT_ONCE])
 
 
 async def test_who_does_not_wait_any_more_is_not_woken(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
     mine, other = pairs[0]
-    async with open_crowd() as crowd:
-        assert crowd is not None
-        with trio.move_on_after(0.01) as scope:
-            await crowd.wait_readable(mine.fileno())
-        assert scope.cancelled_caught
+    async with open_crowd() as seat:
+        waiting = seat(mine.fileno())
+        for patient in (True, False):
+            with trio.move_on_after(0.01) as scope:
+                await waiting.wait(patient=patient)
+            assert scope.cancelled_caught
+            other.send(b"x")
+            await trio.testing.wait_all_tasks_blocked()
+            with trio.fail_after(5):
+                await waiting.wait(patient=patient)
+            mine.recv(100)
+            waiting.promising = False
+
+
+async def test_who_can_not_wait_joins_where_many_receive_and_is_woken_with_all_others(
+    pairs: list[tuple[socket.socket, socket.socket]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crowds, "BUSY_PER_SECOND", 0.0)
+    async with open_crowd() as seat:
+        seats = [seat(mine.fileno()) for mine, _ in pairs]
+        for number in range(3):
+            async with trio.open_nursery() as nursery:
+                for waiting in seats:
+                    nursery.start_soon(lambda waiting=waiting: waiting.wait(patient=False))
+                await trio.testing.wait_all_tasks_blocked()
+                for _, other in pairs:
+                    other.send(b"x")
+            for (mine, _), waiting in zip(pairs, seats, strict=True):
+                assert waiting.promising
+                mine.recv(100)
+                waiting.received(all_of_it=True)
+                assert waiting.promising == (number == 0)  # nobody had received before they waited first
+
+
+async def test_who_is_alone_again_waits_alone(
+    pairs: list[tuple[socket.socket, socket.socket]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crowds, "BUSY_PER_SECOND", 0.0)
+    mine, other = pairs[0]
+    async with open_crowd() as seat:
+        waiting = seat(mine.fileno())
+        for others, promising in ((0, True), (MANY - 1, True), (MANY, False), (0, True), (MANY, False), (0, True)):
+            for _ in range(others):
+                seat(pairs[1][0].fileno()).received(all_of_it=True)
+            other.send(b"x")
+            with trio.fail_after(5):
+                await waiting.wait(patient=False)
+            mine.recv(100)
+            waiting.received(all_of_it=True)
+            assert waiting.promising == promising
+
+
+async def test_where_others_receive_now_and_then_one_waits_alone(
+    pairs: list[tuple[socket.socket, socket.socket]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = pairs[0]
+    other.send(b"x")
+    now = 100.0
+    monkeypatch.setattr(crowds, "monotonic", lambda: now)
+    async with open_crowd() as seat:
+        waiting = seat(mine.fileno())
+        for elapsed, promising in ((MANY / BUSY_PER_SECOND * 1.01, True), (MANY / BUSY_PER_SECOND * 0.99, False)):
+            for _ in range(MANY):
+                seat(pairs[1][0].fileno()).received(all_of_it=True)
+            now += elapsed
+            with trio.fail_after(5):
+                await waiting.wait(patient=False)
+            waiting.received(all_of_it=True)
+            assert waiting.promising == promising
+
+
+async def test_the_end_that_came_with_the_last_bytes_is_not_waited_for(
+    pairs: list[tuple[socket.socket, socket.socket]],
+) -> None:
+    mine, other = pairs[0]
+    async with open_crowd() as seat:
+        waiting = seat(mine.fileno())
         other.send(b"x")
-        await trio.testing.wait_all_tasks_blocked()
+        other.shutdown(socket.SHUT_WR)
         with trio.fail_after(5):
-            await crowd.wait_readable(mine.fileno())
+            await waiting.wait(patient=True)
+            assert mine.recv(100) == b"x"
+            waiting.received(all_of_it=True)
+            await waiting.wait(patient=True)
+            assert mine.recv(100) == b""
+
+
+async def test_a_seat_that_was_left_is_not_waited_in(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
+    async with open_crowd() as seat:
+        for left in (seat(pairs[0][0].fileno()), Alone(pairs[1][0].fileno())):
+            left.leave()
+            with pytest.raises(trio.ClosedResourceError):
+                await left.wait(patient=False)
 
 
 async def serve(handler_seen: list[Stream], stream: Stream) -> None:
@@ -119,3 +203,43 @@ async def test_closing_a_patient_stream_wakes_who_waits_for_it() -> None:
 async def test_without_epoll_nobody_is_patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(crowds.select, "epoll")
     await test_a_patient_stream_receives_what_comes_and_the_end()
+
+
+@pytest.mark.parametrize("clients", [1, 3, 40])
+async def test_nothing_that_is_sent_is_missed(clients: int) -> None:
+    """Chunks of any size, beside and behind each other, the last one with the end of the stream."""
+
+    async def echo(stream: Stream) -> None:
+        chosen = random.Random(stream.peer_port)
+        while data := await stream.receive(chosen.choice([1, 3, 1000])):
+            stream.patient = chosen.random() < 0.3
+            await stream.send([data])
+
+    async def ask(number: int) -> None:
+        chosen = random.Random(number)
+        stream = await trio.open_tcp_stream("127.0.0.1", listener.port)
+        sent, received = bytearray(), bytearray()
+
+        async def receive() -> None:
+            async for data in stream:
+                received.extend(data)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(receive)
+            for _ in range(50):
+                data = chosen.randbytes(chosen.choice([1, 5, 2000]))
+                sent += data
+                await stream.send_all(data)
+                if chosen.random() < 0.5:
+                    await trio.testing.wait_all_tasks_blocked()
+            await stream.send_eof()
+        assert received == sent
+
+    listener = await TcpTransport().listen("127.0.0.1", 0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.serve, echo)
+        with trio.fail_after(30):
+            async with trio.open_nursery() as asking:
+                for number in range(clients):
+                    asking.start_soon(ask, number)
+        listener.close()

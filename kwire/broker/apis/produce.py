@@ -135,7 +135,7 @@ async def handle(
                 log_start_offset=info.log_start_offset,
                 current_leader=_NO_LEADER_TOLD,
             )
-            if acks == _ALL:
+            if acks == _ALL and outcome[0].acknowledged(outcome[1]) is not ErrorCode.NONE:
                 appends.append(outcome)
                 owed.append(partition)
         told_of[number].partition_responses.append(partition)

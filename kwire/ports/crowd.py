@@ -32,6 +32,9 @@ BUSY_PER_SECOND = 5000.0
 """and at this rate. What waiting in the crowd costs, all share who are ready together: for one it is more than Trio's
 own wait."""
 
+_TOLD = 0 if not hasattr(select, "epoll") else select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+"""What a seat in the crowd is told: each time that something comes, and the end."""
+
 _MOST_EVENTS = 1024
 """So many streams are found ready in one pass; more in the next one."""
 
@@ -50,7 +53,8 @@ class Seat(Protocol):
         """
 
     def received(self, *, all_of_it: bool) -> None:
-        """Something was received, or the end: all that was there if it was less than what was asked for."""
+        """Something was received, or the end: all that was there if it was less than what was asked for (but for urgent
+        data, which no Kafka client sends: what is behind them is told of with what comes next)."""
 
     def leave(self) -> None:
         """The socket is about to be closed."""
@@ -82,7 +86,18 @@ class Alone:
 class _CrowdSeat:
     """Takes part in the crowd or not, as it is worth it."""
 
-    __slots__ = ("_crowd", "_descriptor", "_joined", "_others", "_since", "ended", "patient", "promising", "task")
+    __slots__ = (
+        "_crowd",
+        "_descriptor",
+        "_joined",
+        "_others",
+        "_since",
+        "ended",
+        "patient",
+        "promising",
+        "queued",
+        "task",
+    )
 
     def __init__(self, crowd: Crowd, descriptor: int) -> None:
         self._crowd = crowd
@@ -99,6 +114,7 @@ class _CrowdSeat:
         self.task: Task | None = None
         """Who waits in the crowd."""
         self.patient = False
+        self.queued = False
 
     async def wait(self, *, patient: bool) -> None:
         if self._descriptor < 0:
@@ -107,23 +123,34 @@ class _CrowdSeat:
         others = crowd.received - self._others
         worth_it = others >= MANY and others >= (now - self._since) * BUSY_PER_SECOND
         self._others, self._since = crowd.received, now
-        if not patient and not worth_it:
-            if self._joined:
-                self._part()
-            self.promising = True
-            await trio.lowlevel.wait_readable(self._descriptor)
+        if (patient or worth_it) and (self._joined or self._join()):
+            await self._wait_among_others(patient)
             return
-        if not self._joined:
-            crowd.join(self._descriptor, self)
-            self._joined = True
+        if self._joined:
+            self._part()
+        self.promising = True
+        await trio.lowlevel.wait_readable(self._descriptor)
+
+    async def _wait_among_others(self, patient: bool) -> None:
+        if self.task is not None:
+            raise trio.BusyResourceError("another task waits for the socket")
+        if self.promising:
+            if not patient:
+                return
             self.promising = False
-        elif self.promising:
-            if patient:
-                await trio.lowlevel.checkpoint()
-            return
+            self._crowd.look_again(self._descriptor)
         self.task = trio.lowlevel.current_task()
         self.patient = patient
         await trio.lowlevel.wait_task_rescheduled(self._abort)
+
+    def _join(self) -> bool:
+        try:
+            self._crowd.join(self._descriptor, self)
+        except OSError:  # the system has no room for one more
+            return False
+        self._joined = True
+        self.promising = False
+        return True
 
     def _abort(self, _: object) -> Abort:
         self.task = None
@@ -171,8 +198,12 @@ class Crowd:
 
         Raises OSError where the system has no room for one more.
         """
-        self._epoll.register(descriptor, select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET)
+        self._epoll.register(descriptor, _TOLD)
         self._seats[descriptor] = seat
+
+    def look_again(self, descriptor: int) -> None:
+        """A seat that knows that there is something is told so once more, when its turn comes."""
+        self._epoll.modify(descriptor, _TOLD)
 
     def part(self, descriptor: int) -> None:
         del self._seats[descriptor]
@@ -191,13 +222,17 @@ class Crowd:
                 seat.promising = True
                 if mask != select.EPOLLIN:
                     seat.ended = True
-                if seat.task is not None:
-                    if seat.patient:
-                        queue.append(seat)
-                    else:
-                        _wake(seat)
+                if seat.task is None:
+                    continue
+                if not seat.patient:
+                    _wake(seat)
+                elif not seat.queued:  # more may come while it is in the queue
+                    seat.queued = True
+                    queue.append(seat)
             for _ in range(min(len(queue), AT_ONCE)):
-                _wake(queue.popleft())
+                seat = queue.popleft()
+                seat.queued = False
+                _wake(seat)
 
     def close(self) -> None:
         """Nobody waits any more."""

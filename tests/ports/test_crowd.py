@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import socket
 from collections.abc import Iterator
@@ -51,6 +52,83 @@ async def test_a_few_in_each_pass_and_who_could_read_first_comes_first(
                 assert len(woken) <= passes * AT_ONCE
     for start in range(0, PATIENT, AT_ONCE):  # the tasks of one pass run in any order
         assert sorted(woken[start : start + AT_ONCE]) == sorted(order[start : start + AT_ONCE])
+
+
+async def test_a_place_in_the_queue_is_had_once(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
+    """However often something comes meanwhile."""
+    woken = [0] * PATIENT
+
+    async def wait(seat: Seat, number: int) -> None:
+        mine, _ = pairs[number]
+        while True:
+            await seat.wait(patient=True)
+            woken[number] += 1
+            assert mine.recv(100)
+            seat.received(all_of_it=True)
+
+    async with open_crowd() as seat, trio.open_nursery() as nursery:
+        for number in range(PATIENT):
+            nursery.start_soon(wait, seat(pairs[number][0].fileno()), number)
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(PATIENT // AT_ONCE):
+            for _, other in pairs:
+                other.send(b"x")
+            await trio.lowlevel.checkpoint()
+        with trio.fail_after(10):
+            await trio.testing.wait_all_tasks_blocked()
+            while 0 in woken:
+                await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+
+
+async def test_who_always_has_more_to_read_keeps_to_the_queue(
+    pairs: list[tuple[socket.socket, socket.socket]],
+) -> None:
+    received = 0
+
+    async def wait(seat: Seat, mine: socket.socket) -> None:
+        nonlocal received
+        while True:
+            await seat.wait(patient=True)
+            mine.recv(1)
+            received += 1
+            seat.received(all_of_it=False)
+
+    async with open_crowd() as seat, trio.open_nursery() as nursery:
+        for mine, other in pairs:
+            other.send(bytes(1000))
+            nursery.start_soon(wait, seat(mine.fileno()), mine)
+        for passes in range(1, 40):
+            await trio.lowlevel.checkpoint()
+            assert received <= passes * AT_ONCE
+        assert received > PATIENT
+        nursery.cancel_scope.cancel()
+
+
+async def test_where_the_crowd_has_no_room_one_waits_alone(
+    pairs: list[tuple[socket.socket, socket.socket]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(crowds.Crowd, "join", full)
+    mine, other = pairs[0]
+    async with open_crowd() as seat:
+        waiting = seat(mine.fileno())
+        other.send(b"x")
+        with trio.fail_after(5):
+            await waiting.wait(patient=True)
+        assert waiting.promising
+
+
+async def test_two_can_not_wait_in_one_seat(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
+    async with open_crowd() as seat, trio.open_nursery() as nursery:
+        waiting = seat(pairs[0][0].fileno())
+        nursery.start_soon(lambda: waiting.wait(patient=True))
+        await trio.testing.wait_all_tasks_blocked()
+        with trio.fail_after(5), pytest.raises(trio.BusyResourceError):
+            await waiting.wait(patient=True)
+        nursery.cancel_scope.cancel()
 
 
 async def test_who_does_not_wait_any_more_is_not_woken(pairs: list[tuple[socket.socket, socket.socket]]) -> None:

@@ -261,11 +261,10 @@ class TcpListener:
             starved = False
             try:
                 self._transport.prepare(sock)
-                stream = TcpStream(sock, _peer(address), seat(sock.fileno()))
             except OSError:  # reset meanwhile
                 sock.close()
                 continue
-            nursery.start_soon(_handle, stream, handler)
+            nursery.start_soon(_handle, TcpStream(sock, _peer(address), seat(sock.fileno())), handler)
             accepted += 1
             if accepted % ACCEPTED_AT_ONCE == 0:
                 await checkpoint()

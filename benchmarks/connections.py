@@ -3,47 +3,39 @@
 from __future__ import annotations
 
 import socket
-import statistics
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from struct import pack, unpack
+from typing import Any
 
-import trio
-
-from benchmarks.loads import create_topic
+from benchmarks.loads import new_topic
+from benchmarks.metadata import metadata_ms
 from benchmarks.process import cpu_seconds, resident_mb
-from benchmarks.steps import Figures, StartBroker, Step, started
+from benchmarks.steps import Figures, OnBroker, Step, fresh
 from benchmarks.watcher import producing
-from kwire.client.connection import Connection
-from kwire.ports.tcp import TcpTransport
 from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.headers import RequestHeader, encode_request_header
 from kwire.protocol.messages.api_versions import ApiVersionsRequest
-from kwire.protocol.messages.metadata import MetadataRequest
 
 COUNTS = (10, 1_000, 5_000)
-_TOPIC = "beside"
 _RATE = 200
-_ASKED = 500
 _SETTLE_S = 3.0
 _IDLE_S = 10.0
 _PATIENCE_S = 60.0
 
 
 def steps() -> list[Step]:
-    return [Step(f"{count:,} idle connections", _measure(count), quick=count == 1_000) for count in COUNTS]
+    return [Step(f"{count:,} idle connections", fresh(_measure(count)), quick=count == 1_000) for count in COUNTS]
 
 
-def _measure(count: int) -> Callable[[StartBroker], Figures]:
-    def measure(make: StartBroker) -> Figures:
+def _measure(count: int) -> OnBroker:
+    def measure(broker: Any) -> Figures:
+        topic = new_topic(broker.bootstrap, 1)
+        host, port = broker.bootstrap.rsplit(":", 1)
+        time.sleep(_SETTLE_S)
+        empty = resident_mb(broker.pid)
         with ExitStack() as stack:
-            broker = stack.enter_context(started(make))
-            create_topic(broker.bootstrap, _TOPIC, 1)
-            host, port = broker.bootstrap.rsplit(":", 1)
-            time.sleep(_SETTLE_S)
-            empty = resident_mb(broker.pid)
             began = time.perf_counter()
             for _ in range(count):
                 stack.enter_context(_client(host, int(port)))
@@ -53,13 +45,13 @@ def _measure(count: int) -> Callable[[StartBroker], Figures]:
             before = cpu_seconds(broker.pid)
             time.sleep(_IDLE_S)
             idle = (cpu_seconds(broker.pid) - before) / _IDLE_S
-            with producing(broker.bootstrap, _TOPIC, _RATE) as acks:
+            with producing(broker.bootstrap, topic, _RATE) as acks:
                 time.sleep(_IDLE_S)
             return {
                 "ms to open one": seconds / count * 1000,
                 "KB each": grown * 1000 / count,
                 "CPU % idle": idle * 100,
-                "ms for Metadata, p50": trio.run(_metadata, host, int(port)),
+                "ms for Metadata, p50": metadata_ms(broker.bootstrap),
                 "ms to an acknowledgement, p99": acks.p99,
             }
 
@@ -76,15 +68,3 @@ def _client(host: str, port: int) -> socket.socket:
         (size,) = unpack(">i", answers.read(4))
         answers.read(size)
     return connection
-
-
-async def _metadata(host: str, port: int) -> float:
-    """ms, in the middle of many."""
-    connection = await Connection.open(TcpTransport(), host, port)
-    waits = []
-    for _ in range(_ASKED):
-        began = time.perf_counter()
-        await connection.call(MetadataRequest(topics=None))
-        waits.append((time.perf_counter() - began) * 1000)
-    connection.close()
-    return statistics.median(waits)

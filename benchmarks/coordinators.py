@@ -19,7 +19,7 @@ import trio
 
 from benchmarks.loads import create_topic
 from benchmarks.process import cpu_seconds
-from benchmarks.steps import Figures, StartBroker, Step, started
+from benchmarks.steps import Figures, OnBroker, Step, fresh
 from benchmarks.watcher import watching
 from jvm import apache_kafka, programs
 from kwire.client.connection import Connection
@@ -29,9 +29,6 @@ from kwire.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kwire.protocol.messages.heartbeat import HeartbeatRequest
 from kwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from kwire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-
-Measure = Callable[[Any], Figures]
-"""Measures a broker that runs: `bootstrap`, `pid`."""
 
 NO_DELAY = {"group.initial.rebalance.delay.ms": "0"}
 """For both sides: a first rebalance waits for nobody."""
@@ -43,16 +40,6 @@ _WARM_UP = 1000
 _TRANSACTIONS = Path(__file__).with_name("Transactions.java")
 _SUBSCRIPTION = bytes(100)
 _ASSIGNMENT = bytes(100)
-
-
-def fresh(measure: Measure) -> Callable[[StartBroker], Figures]:
-    """The measure on a broker of its own."""
-
-    def on_one(make: StartBroker) -> Figures:
-        with started(make, NO_DELAY) as broker:
-            return measure(broker)
-
-    return on_one
 
 
 class _Group:
@@ -143,7 +130,7 @@ async def _coordinator_of(connection: Connection, group_id: str) -> None:
             await trio.sleep(0.05)
 
 
-def rebalance(size: int) -> Measure:
+def rebalance(size: int) -> OnBroker:
     """A group of `size` members that come at once, until all have their assignments."""
 
     def measure(broker: Any) -> Figures:
@@ -154,7 +141,7 @@ def rebalance(size: int) -> Measure:
     return measure
 
 
-def stall(groups: int, size: int) -> Measure:
+def stall(groups: int, size: int) -> OnBroker:
     """How long others wait while `groups` groups of `size` members form at once: the slowest of their requests."""
 
     def measure(broker: Any) -> Figures:
@@ -183,7 +170,7 @@ def stall(groups: int, size: int) -> Measure:
     return measure
 
 
-def commits(seconds: float = 3.0) -> Measure:
+def commits(seconds: float = 3.0) -> OnBroker:
     """One consumer that commits, waits for the answer, and commits again."""
 
     def measure(broker: Any) -> Figures:
@@ -226,7 +213,7 @@ def _until_coordinated(commit: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-def transactions(records: int, seconds: float = 3.0) -> Measure:
+def transactions(records: int, seconds: float = 3.0) -> OnBroker:
     """One producer whose transactions have `records` records of 100 bytes each."""
 
     def measure(broker: Any) -> Figures:
@@ -257,7 +244,7 @@ def transactions(records: int, seconds: float = 3.0) -> Measure:
     return measure
 
 
-def java_transactions(records: int, seconds: float = 3.0, warm_up: int = 2 * _WARM_UP) -> Measure:
+def java_transactions(records: int, seconds: float = 3.0, warm_up: int = 2 * _WARM_UP) -> OnBroker:
     """The same with the Java client, whose transactions are those of transaction version 2."""
 
     def measure(broker: Any) -> Figures:
@@ -280,7 +267,7 @@ def java_transactions(records: int, seconds: float = 3.0, warm_up: int = 2 * _WA
     return measure
 
 
-def exactly_once_copy(count: int = 300) -> Measure:
+def exactly_once_copy(count: int = 300) -> OnBroker:
     """From the producing of a record to its arrival at a read_committed consumer, copied in a transaction between."""
 
     def measure(broker: Any) -> Figures:
@@ -335,7 +322,7 @@ def _next(consumer: Any) -> Any:
 
 def steps() -> list[Step]:
     """In the order of the README's table."""
-    measures: dict[str, Measure] = {
+    measures: dict[str, OnBroker] = {
         "rebalance, 10 members": rebalance(10),
         "rebalance, 100 members": rebalance(100),
         "commits": commits(),
@@ -347,4 +334,4 @@ def steps() -> list[Step]:
         "others, while 1 group of 1,000 members forms": stall(1, 1000),
         "others, while 1,000 groups of 1 member form": stall(1000, 1),
     }
-    return [Step(f"coordinators: {name}", fresh(measure)) for name, measure in measures.items()]
+    return [Step(f"coordinators: {name}", fresh(measure, NO_DELAY)) for name, measure in measures.items()]

@@ -10,8 +10,9 @@ from benchmarks.steps import Step
 def steps(*, full: bool) -> list[Step]:
     """In the order of the README's tables; unless `full`, a tenth of what is told there."""
     count, gigabytes = (10_000, 20.0) if full else (1_000, 2.0)
+    counts = [each for each in (1, 100, 1_000, 10_000) if each <= count]
     return [
-        Step(f"growth: 1 topic of {count:,} partitions", partitions(1, count)),
+        *(Step(f"growth: 1 topic, partitions: {each:,}", partitions(1, each)) for each in counts),
         Step(f"growth: {count // 100} topics of 100 partitions", partitions(count // 100, 100)),
         Step(f"growth: a log of {gigabytes:g} GB", large_log(gigabytes)),
     ]

@@ -12,7 +12,7 @@ from typing import Any
 import trio
 
 from benchmarks.first_produce import produce_first
-from benchmarks.process import cpu_seconds, forget_cached, resident_mb
+from benchmarks.process import cpu_seconds, forget_cached, peak_mb, resident_mb
 from benchmarks.steps import Figures, StartBroker
 from kwire.client.connection import Connection
 from kwire.ports.tcp import TcpTransport
@@ -67,6 +67,7 @@ class _Life:
         trio.run(self._write)
         figures["MB/s written"] = self._batches * _RECORDS * _RECORD_BYTES / 1e6 / (time.perf_counter() - started)
         figures["MB after"] = resident_mb(broker.pid)
+        figures["MB at most, writing"] = peak_mb(broker.pid)
         started = time.perf_counter()
         broker.stop(timeout=_PATIENCE_S)
         figures["s to stop"] = time.perf_counter() - started
@@ -77,6 +78,7 @@ class _Life:
         broker.kill()
         self._start("kill -9")
         trio.run(self._seek)
+        figures["MB at most, reading"] = peak_mb(broker.pid)
         return figures
 
     def _start(self, state: str) -> None:

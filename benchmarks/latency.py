@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
-from benchmarks.loads import Produce, create_topic
+from benchmarks.loads import Produce, new_topic
 from benchmarks.process import cpu_seconds
-from benchmarks.steps import Figures, StartBroker, Step, started
+from benchmarks.steps import Figures, OnBroker, Steady, Step, cost, fresh
 from benchmarks.watcher import Spread, arriving, producing
 
 RATE = 1_000
@@ -16,39 +16,44 @@ RATE = 1_000
 BESIDE = Produce(1 << 30, 100, 6, "1")
 BESIDE_RATE = 90_000
 """Records a second: half of what a fresh Apache Kafka takes of such records in the README's table."""
-_TOPIC, _OTHER = "latency", "load"
+_SIZE = 100
+"""Bytes of a record, the others' too."""
 _WARM_UP_S = 5.0
 _QUICK_S, _FULL_S = 20.0, 720.0
-"""Of one measurement; five of the long ones are an hour."""
+"""Of one measurement; five of the long ones, which are of steady brokers only, are an hour."""
 
 
-def steps(*, full: bool) -> list[Step]:
+def steps(steady: Steady, *, full: bool) -> list[Step]:
+    alone, beside = f"latency at {RATE:,} records/s", f"latency beside {BESIDE_RATE:,} records/s"
     seconds = _FULL_S if full else _QUICK_S
     return [
-        Step(f"latency at {RATE:,} records/s", _measure(seconds, beside=False), quick=True),
-        Step(f"latency beside {BESIDE_RATE:,} records/s", _measure(seconds, beside=True), quick=True),
+        Step(f"fresh: {alone}", fresh(_measure(_QUICK_S, beside=False)), quick=True),
+        Step(f"steady: {alone}", steady.step(_measure(seconds, beside=False)), quick=True),
+        Step(f"fresh: {beside}", fresh(_measure(_QUICK_S, beside=True))),
+        Step(f"steady: {beside}", steady.step(_measure(seconds, beside=True)), quick=True),
     ]
 
 
-def _measure(seconds: float, *, beside: bool) -> Callable[[StartBroker], Figures]:
-    def measure(make: StartBroker) -> Figures:
-        with started(make) as broker:
-            create_topic(broker.bootstrap, _TOPIC, 1)
-            create_topic(broker.bootstrap, _OTHER, BESIDE.partitions)
-            with ExitStack() as stack:
-                if beside:
-                    stack.enter_context(BESIDE.beside(broker.bootstrap, _OTHER, BESIDE_RATE))
-                with producing(broker.bootstrap, _TOPIC, RATE):
-                    time.sleep(_WARM_UP_S)
-                before = cpu_seconds(broker.pid)
-                with arriving(broker.bootstrap, _TOPIC) as ages, producing(broker.bootstrap, _TOPIC, RATE) as acks:
-                    time.sleep(seconds)
-                cpu = cpu_seconds(broker.pid) - before
-            return {
-                **_told("to the acknowledgement", acks),
-                **_told("to the consumer", ages),
-                "CPU s per s": cpu / seconds,
-            }
+def _measure(seconds: float, *, beside: bool) -> OnBroker:
+    def measure(broker: Any) -> Figures:
+        topic = new_topic(broker.bootstrap, 1)
+        with ExitStack() as stack:
+            if beside:
+                other = new_topic(broker.bootstrap, BESIDE.partitions)
+                stack.enter_context(BESIDE.beside(broker.bootstrap, other, BESIDE_RATE))
+            with producing(broker.bootstrap, topic, RATE):
+                time.sleep(_WARM_UP_S)
+            before = cpu_seconds(broker.pid)
+            with arriving(broker.bootstrap, topic) as ages, producing(broker.bootstrap, topic, RATE) as acks:
+                time.sleep(seconds)
+            cpu = cpu_seconds(broker.pid) - before
+        records = int(seconds * (RATE + BESIDE_RATE * beside))
+        return {
+            **_told("to the acknowledgement", acks),
+            **_told("to the consumer", ages),
+            "CPU s per s": cpu / seconds,
+            **cost(cpu, records, _SIZE),
+        }
 
     return measure
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 
 from jvm.apache_kafka import tool_command
 
@@ -16,6 +17,7 @@ DEFAULT_BATCH = 16384
 _RATE = re.compile(r"(\d+) records sent, ([\d.]+) records/sec")
 _TIMEOUT = 600.0
 """Seconds after which a load counts as failed."""
+_NUMBERS = count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,13 @@ class Produce:
                     raise RuntimeError(f"the load ended too early, with {process.returncode}")
             finally:
                 process.kill()
+
+
+def new_topic(bootstrap: str, partitions: int) -> str:
+    """Creates a topic that no other measure has; its name."""
+    topic = f"measured-{next(_NUMBERS)}"
+    create_topic(bootstrap, topic, partitions)
+    return topic
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int) -> None:

@@ -1,4 +1,5 @@
-"""Thousands of partitions on one broker: their creation, starts after a clean stop and after kill -9, memory, files."""
+"""Many partitions on one broker: their creation, starts after a clean stop and after kill -9, memory, files, and what
+requests cost beside them."""
 
 from __future__ import annotations
 
@@ -9,9 +10,10 @@ from typing import Any
 import trio
 
 from benchmarks.first_produce import produce_first
-from benchmarks.process import cpu_seconds, open_files, resident_mb
+from benchmarks.metadata import metadata_ms
+from benchmarks.process import cpu_seconds, open_files, peak_mb, resident_mb
 from benchmarks.steps import Figures, StartBroker
-from benchmarks.watcher import watching
+from benchmarks.watcher import producing, watching
 from kwire.client.connection import Connection
 from kwire.ports.tcp import TcpTransport
 from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -26,6 +28,10 @@ PROBE = "probe"
 _PATIENCE_S = 300.0
 _SETTLE_S = 3.0
 _IDLE_S = 10.0
+_RATE = 200
+"""Requests of one record a second."""
+_MANY = 100
+"""With fewer partitions what memory has grown by is not theirs."""
 _AT_ONCE = 500
 """Partitions in one produce request."""
 
@@ -77,6 +83,13 @@ class _Life:
         before = cpu_seconds(broker.pid)
         time.sleep(_IDLE_S)
         figures["CPU % idle"] = (cpu_seconds(broker.pid) - before) * 100 / _IDLE_S
+        before = cpu_seconds(broker.pid)
+        with producing(broker.bootstrap, PROBE, _RATE) as acks:
+            time.sleep(_IDLE_S)
+        figures["CPU ms per request"] = (cpu_seconds(broker.pid) - before) * 1000 / (_RATE * _IDLE_S)
+        figures["ms to an acknowledgement, p50"] = acks.p50
+        figures["ms to an acknowledgement, p99"] = acks.p99
+        figures["ms for Metadata, p50"] = metadata_ms(broker.bootstrap)
         self._restart("empty, clean", broker.stop)
         self._restart("empty, kill -9", broker.kill)
         started = time.perf_counter()
@@ -89,16 +102,24 @@ class _Life:
         self._restart("a batch in each, kill -9 without a write", broker.kill)
         trio.run(self._write_each)
         self._restart("a batch in each, kill -9 after a write to each", broker.kill)
+        self._note_peak()
         return figures
+
+    def _note_peak(self) -> None:
+        """Before each end of the broker: it is of a process."""
+        self._figures["MB at most"] = max(self._figures.get("MB at most", 0.0), peak_mb(self._broker.pid))
 
     def _note(self, state: str) -> None:
         time.sleep(_SETTLE_S)
-        grown = resident_mb(self._broker.pid) - self._empty_mb
-        self._figures[f"KB a partition, {state}"] = grown * 1000 / (len(self._topics) * self._each)
+        resident, count = resident_mb(self._broker.pid), len(self._topics) * self._each
+        self._figures[f"MB resident, {state}"] = resident
+        if count >= _MANY:
+            self._figures[f"KB a partition, {state}"] = (resident - self._empty_mb) * 1000 / count
 
     def _restart(self, state: str, end: Callable[..., None]) -> None:
         """Ends the broker and starts it; the times are from exec."""
         broker = self._broker
+        self._note_peak()
         started = time.perf_counter()
         if end == broker.stop:
             broker.stop(timeout=_PATIENCE_S)

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.first_produce import produce_first
-from benchmarks.loads import Produce, consume, create_topic
+from benchmarks.loads import Produce, consume, new_topic
 from benchmarks.process import cpu_seconds, peak_mb, resident_mb
 
 Figures = dict[str, float]
 StartBroker = Callable[[], Any]
 """Makes a broker that is not started: `start`, `close`, `bootstrap`, `pid` (BrokerProcess or ApacheKafka)."""
+OnBroker = Callable[[Any], Figures]
+"""Measures a broker that runs."""
 
 _SETTLE_S = 3.0
 """After the start, before idle memory is read: what starting left to do is done by then."""
@@ -57,33 +59,45 @@ def start_and_idle(make: StartBroker) -> Figures:
         broker.close()
 
 
-def fresh(load: Produce) -> Callable[[StartBroker], Figures]:
-    """The load, and reading it back, in the first minute of a broker's life."""
+def fresh(measure: OnBroker, config: Mapping[str, object] | None = None) -> Callable[[StartBroker], Figures]:
+    """In the first minute of a broker's life, with these settings by Kafka's names."""
 
-    def measure(make: StartBroker) -> Figures:
-        with started(make) as broker:
-            return _run(broker, load, "fresh")
+    def on_one(make: StartBroker) -> Figures:
+        with started(make, config) as broker:
+            return _with_memory(measure, broker)
+
+    return on_one
+
+
+def _with_memory(measure: OnBroker, broker: Any) -> Figures:
+    figures = measure(broker)
+    figures.setdefault("MB at most", peak_mb(broker.pid))
+    return figures
+
+
+def produce_and_consume(load: Produce) -> OnBroker:
+    """The load, and reading it back."""
+
+    def measure(broker: Any) -> Figures:
+        topic = new_topic(broker.bootstrap, load.partitions)
+        before = cpu_seconds(broker.pid)
+        produced = load.run(broker.bootstrap, topic)
+        after = cpu_seconds(broker.pid)
+        consumed = consume(broker.bootstrap, topic, load.partitions, load.records)
+        last = cpu_seconds(broker.pid)
+        return {
+            "produced records/s": produced,
+            **cost(after - before, load.records, load.size, " produced"),
+            "consumed records/s": consumed,
+            **cost(last - after, load.records, load.size, " consumed"),
+        }
 
     return measure
 
 
-def _run(broker: Any, load: Produce, topic: str) -> Figures:
-    create_topic(broker.bootstrap, topic, load.partitions)
-    before = cpu_seconds(broker.pid)
-    produced = load.run(broker.bootstrap, topic)
-    after = cpu_seconds(broker.pid)
-    consumed = consume(broker.bootstrap, topic, load.partitions, load.records)
-    last = cpu_seconds(broker.pid)
-    millions, gigabytes = load.records / 1e6, load.records * load.size / 1e9
-    return {
-        "produced records/s": produced,
-        "CPU s per M produced": (after - before) / millions,
-        "CPU s per GB produced": (after - before) / gigabytes,
-        "consumed records/s": consumed,
-        "CPU s per M consumed": (last - after) / millions,
-        "CPU s per GB consumed": (last - after) / gigabytes,
-        "MB at most": peak_mb(broker.pid),
-    }
+def cost(cpu: float, records: int, size: int, done: str = "") -> Figures:
+    """What `cpu` seconds are for so many records of `size` bytes that were `done`."""
+    return {f"CPU s per M{done}": cpu / records * 1e6, f"CPU s per GB{done}": cpu / (records * size) * 1e9}
 
 
 class Steady:
@@ -92,19 +106,19 @@ class Steady:
     def __init__(self, warm_up_records: int) -> None:
         self._warm_up = warm_up_records
         self._brokers: dict[int, Any] = {}
-        self._topics = 0
 
-    def step(self, load: Produce) -> Callable[[StartBroker], Figures]:
-        def measure(make: StartBroker) -> Figures:
+    def step(self, measure: OnBroker) -> Callable[[StartBroker], Figures]:
+        """`measure` gets a broker that it may have measured before: its topics are new ones (`new_topic`)."""
+
+        def on_one(make: StartBroker) -> Figures:
             broker = self._brokers.get(id(make))
             if broker is None:
                 broker = self._brokers[id(make)] = make()
                 broker.start()
                 self._warm(broker)
-            self._topics += 1
-            return _run(broker, load, f"steady-{self._topics}")
+            return _with_memory(measure, broker)
 
-        return measure
+        return on_one
 
     def close(self) -> None:
         for broker in self._brokers.values():
@@ -113,7 +127,6 @@ class Steady:
 
     def _warm(self, broker: Any) -> None:
         for partitions in (1, 6):
-            topic = f"warm-{partitions}"
-            create_topic(broker.bootstrap, topic, partitions)
+            topic = new_topic(broker.bootstrap, partitions)
             Produce(self._warm_up // 2, 100, partitions, "1").run(broker.bootstrap, topic)
             consume(broker.bootstrap, topic, partitions, self._warm_up // 2)

@@ -7,7 +7,7 @@ from itertools import product
 from benchmarks import compaction, connections, coordinators, growth, latency, readers, requests
 from benchmarks.loads import DEFAULT_BATCH, Produce
 from benchmarks.spark import SparkSteps
-from benchmarks.steps import Steady, Step, fresh, start_and_idle
+from benchmarks.steps import Steady, Step, fresh, produce_and_consume, start_and_idle
 
 _RECORDS = {100: 1_000_000, 1024: 300_000}
 """By their size in bytes."""
@@ -19,13 +19,14 @@ def steps(steady: Steady, spark: SparkSteps, scale: float, *, full: bool) -> lis
     sizes."""
     found = [Step("start", start_and_idle, quick=True)]
     for load, quick in _loads(scale):
-        found.append(Step(f"fresh: {load.name}", fresh(load), quick=quick))
-        found.append(Step(f"steady: {load.name}", steady.step(load), quick=quick))
+        measure = produce_and_consume(load)
+        found.append(Step(f"fresh: {load.name}", fresh(measure), quick=quick))
+        found.append(Step(f"steady: {load.name}", steady.step(measure), quick=quick))
     return [
         *found,
         *readers.steps(full=full),
-        *latency.steps(full=full),
-        *requests.steps(),
+        *latency.steps(steady, full=full),
+        *requests.steps(steady),
         *connections.steps(),
         *coordinators.steps(),
         *growth.steps(full=full),

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks import limits
+from benchmarks import connections, latency, limits, metadata, partitions, requests
 from benchmarks.first_produce import produce_first
 from benchmarks.loads import Produce
 from benchmarks.pairs import make_kwire
-from benchmarks.steps import Steady, fresh
+from benchmarks.steps import Figures, OnBroker, Steady, fresh, produce_and_consume
 from compat_tests.confluent.driver import ConfluentDriver
 from compat_tests.driver import TIMEOUT, Bounds
 
@@ -51,7 +51,7 @@ def test_what_trio_alone_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_fresh_broker() -> None:
-    figures = fresh(Produce(2000, 100, 6, "all"))(make_kwire)
+    figures = fresh(produce_and_consume(Produce(2000, 100, 6, "all")))(make_kwire)
     assert set(figures) == FIGURES
     assert figures["produced records/s"] > 0
     assert figures["consumed records/s"] > 0
@@ -67,9 +67,48 @@ def test_a_broker_that_lives_on() -> None:
 
     try:
         for records in (1000, 1001):
-            assert set(steady.step(Produce(records, 1024, 1, "1"))(make)) == FIGURES
+            assert set(steady.step(produce_and_consume(Produce(records, 1024, 1, "1")))(make)) == FIGURES
         (broker,) = made
         assert broker.running
     finally:
         steady.close()
     assert not broker.running
+
+
+def all_above_nothing(figures: Figures) -> bool:
+    """The CPU time of a small load is less than a tick of the clock that counts it, memory may have been there."""
+    return all(value > 0 for name, value in figures.items() if not name.startswith(("CPU", "KB")))
+
+
+@pytest.mark.parametrize(
+    ("measure", "figure"),
+    [
+        (latency._measure(0.3, beside=False), "ms to the consumer, p99.9"),
+        (latency._measure(0.3, beside=True), "CPU s per s"),
+        (requests._measure(2, 1), "CPU s per 1,000 requests"),
+        (connections._measure(3), "ms for Metadata, p50"),
+    ],
+    ids=["latency", "latency-beside", "requests", "connections"],
+)
+def test_a_measure(monkeypatch: pytest.MonkeyPatch, measure: OnBroker, figure: str) -> None:
+    for module, wait in (
+        (latency, "_WARM_UP_S"),
+        (requests, "_WARM_UP_S"),
+        (requests, "_MEASURED_S"),
+        (connections, "_SETTLE_S"),
+        (connections, "_IDLE_S"),
+        (metadata, "_ASKED_S"),
+    ):
+        monkeypatch.setattr(module, wait, 0.1)
+    figures = fresh(measure)(make_kwire)
+    assert {figure, "MB at most"} <= set(figures)
+    assert all_above_nothing(figures)
+
+
+def test_the_life_of_a_broker_with_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wait in ("_SETTLE_S", "_IDLE_S"):
+        monkeypatch.setattr(partitions, wait, 0.1)
+    monkeypatch.setattr(metadata, "_ASKED_S", 0.1)
+    figures = partitions.partitions(1, 100)(make_kwire)
+    assert {"CPU ms per request", "ms for Metadata, p50", "KB a partition, new and empty"} <= set(figures)
+    assert all_above_nothing(figures)

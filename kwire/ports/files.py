@@ -41,6 +41,14 @@ class File(Protocol):
         False where it cannot tell and reading might.
         """
 
+    def is_loading_due(self, position: int, size: int) -> bool:
+        """Whether `load` is to be called before the range is sent: it is cold, or what follows is and who reads from
+        front to back will come to it soon."""
+
+    def load(self, position: int, size: int) -> None:
+        """Brings the range into memory, and has the system begin with what comes next where the file is read from
+        front to back. Blocks; for a worker thread."""
+
     def fileno(self) -> int | None:
         """The descriptor for os.sendfile; None where there is none (memory)."""
 

@@ -80,6 +80,12 @@ class MemoryFile:
     def resident(self, position: int, size: int) -> bool:
         return True
 
+    def is_loading_due(self, position: int, size: int) -> bool:
+        return False
+
+    def load(self, position: int, size: int) -> None:
+        pass
+
     def fileno(self) -> int | None:
         return None
 

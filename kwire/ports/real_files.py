@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from kwire.ports.files import Buffer, File, FileLock
+from kwire.ports.read_ahead import ReadAhead
 
 _MAX_BUFFERS = 1024
 """IOV_MAX: what one gathered write may take."""
@@ -31,16 +32,21 @@ _WRITE_LOCK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 _NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 _PROBE = [bytearray(1)]
+_LOADED = memoryview(bytearray(128 * 1024))
+"""Where what is loaded goes, for nobody to look at: several threads may write there at once."""
+
+_HAS_ADVICE = hasattr(os, "posix_fadvise")
 
 
 class PosixFile:
     """An open file and its descriptor."""
 
-    __slots__ = ("_descriptor", "path")
+    __slots__ = ("_ahead", "_descriptor", "path")
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
         self._descriptor = descriptor
+        self._ahead: ReadAhead | None = None
 
     def pread(self, size: int, position: int) -> bytes:
         data = os.pread(self._descriptor, size, position)
@@ -96,6 +102,33 @@ class PosixFile:
         except OSError:  # EAGAIN: cold; EOPNOTSUPP: this file system cannot tell
             return False
         return True
+
+    def is_loading_due(self, position: int, size: int) -> bool:
+        ahead = self._ahead
+        return (ahead is not None and ahead.is_due(position, size)) or not self.resident(position, size)
+
+    def load(self, position: int, size: int) -> None:
+        if _HAS_ADVICE:
+            self._ask_for(position, size)
+        end = position + size
+        while position < end:
+            read = os.preadv(self._descriptor, [_LOADED[: end - position]], position)
+            if not read:
+                return  # it was cut off
+            position += read
+
+    def _ask_for(self, position: int, size: int) -> None:
+        """Has the system begin to read what a reader of the range needs, now and next."""
+        if self._ahead is None:
+            self._ahead = ReadAhead()
+            os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)  # nothing is read ahead but by this
+        start, end = self._ahead.next(position, size)
+        size_now = self.size()
+        last = min(end, size_now)
+        if last == size_now or (end > position + size and self.resident(start, last - start)):
+            self._ahead.finish(end)
+        if start < last:
+            os.posix_fadvise(self._descriptor, start, last - start, os.POSIX_FADV_WILLNEED)
 
     def fileno(self) -> int | None:
         return self._descriptor

@@ -45,7 +45,7 @@ RECEIVING_SECONDS = 0.0005
 takes some 30 Python calls, all else of a small request 100."""
 
 SENDFILE_BYTES = 1024 * 1024
-"""One sendfile call sends at most this much before other tasks get their turn."""
+"""About so much is sent from files before other tasks get their turn."""
 
 READ_CHUNK_BYTES = 256 * 1024
 """How much of a file is read at a time where it cannot be sent by sendfile."""
@@ -150,7 +150,11 @@ class TcpStream:
     async def _send_runs(self, runs: list[list[Buffer] | FileSlice | Streamed]) -> None:
         if _CORK is not None:
             self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, 1)
+        shared = self.sent
         for run in runs:
+            if self.sent - shared >= SENDFILE_BYTES:
+                await checkpoint()
+                shared = self.sent
             if isinstance(run, FileSlice):
                 await self._send_slice(run)
             elif isinstance(run, list):

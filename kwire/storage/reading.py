@@ -98,9 +98,9 @@ async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one
         found = await _read_warm(log, offset, max_bytes, upto, min_one)
         version = log.segments.version
         part = found.slice
-        if part is None or part.file.resident(part.position, part.size):
+        if part is None or not part.file.is_loading_due(part.position, part.size):
             return found
-        await _warm(log, log.services.executor, part)
+        await _load(log, log.services.executor, part)
         # The segment may have been cleaned meanwhile: what is asked next of the log, such as which transactions were
         # aborted, would be answered of another file.
         if version == log.segments.version:
@@ -134,21 +134,11 @@ async def _run(log: Log, executor: Executor, cold: ColdRead) -> None:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{log.dir}: {error}") from error
 
 
-async def _warm(log: Log, executor: Executor, part: FileSlice) -> None:
+async def _load(log: Log, executor: Executor, part: FileSlice) -> None:
     try:
-        await executor.run(_read_through, part)
+        await executor.run(part.file.load, part.position, part.size)
     except OSError as error:
         raise log.failed("read", error) from error
-
-
-_WARM_BYTES = 1 << 20
-
-
-def _read_through(part: FileSlice) -> None:
-    """Brings a slice into the page cache, a piece at a time so that no large buffer is needed."""
-    end = part.position + part.size
-    for position in range(part.position, end, _WARM_BYTES):
-        part.file.pread(min(_WARM_BYTES, end - position), position)
 
 
 def aborted(log: Log, offset: int, found: LogRead) -> list[AbortedTransaction]:

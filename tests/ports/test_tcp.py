@@ -16,7 +16,7 @@ import trio.testing
 from kwire.ports import tcp
 from kwire.ports.files import FileSlice
 from kwire.ports.real_files import PosixFileSystem
-from kwire.ports.tcp import TcpListener, TcpStream, TcpTransport
+from kwire.ports.tcp import SENDFILE_BYTES, TcpListener, TcpStream, TcpTransport
 from kwire.ports.transport import Stream, StreamClosed
 
 
@@ -166,6 +166,31 @@ async def test_accepting_survives_failures_with_one_line(
         listener.close()
     assert len(caplog.records) == 1
     assert "cannot accept" in caplog.text
+
+
+async def test_others_get_their_turn_between_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """However much of them a socket takes at once."""
+    monkeypatch.setattr(os, "sendfile", lambda out, into, position, size: size)
+    (tmp_path / "segment.log").write_bytes(bytes(SENDFILE_BYTES))
+    part = FileSlice(PosixFileSystem().open(str(tmp_path / "segment.log")), 0, SENDFILE_BYTES // 2)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        stream = await TcpTransport().connect(*server.getsockname())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(others)
+            await trio.lowlevel.checkpoint()
+            before = turns
+            await stream.send([part] * 12)
+            assert turns - before >= 4
+            nursery.cancel_scope.cancel()
+        stream.close()
 
 
 async def test_a_crowd_is_accepted_in_few_turns() -> None:

@@ -375,16 +375,14 @@ async def test_aborted_transactions_of_what_was_read_before_a_swap_are_known(mon
     await end(log, commit=True)
     log.roll()
     cold = True
-    monkeypatch.setattr(MemoryFile, "resident", lambda self, position, size: not cold or size < 200)
-    warm = reading._read_through
+    monkeypatch.setattr(MemoryFile, "is_loading_due", lambda self, position, size: cold)
 
-    async def warmed(log, executor, part):  # type: ignore[no-untyped-def]
+    async def loaded(log, executor, part):  # type: ignore[no-untyped-def]
         nonlocal cold
         cold = False
-        warm(part)
         await clean(log, roll=False)
 
-    monkeypatch.setattr(reading, "_warm", warmed)
+    monkeypatch.setattr(reading, "_load", loaded)
     found = await log.fetch(0, 1000)
     assert found.slice is not None
     aborted = {txn.first_offset for txn in log.aborted(0, found)}

@@ -42,6 +42,8 @@ _MOST_EVENTS = 1024
 class Seat(Protocol):
     """Where one stream waits."""
 
+    joined: bool
+    """Whether it waits together with others, some of which are probably served in the same pass of the event loop."""
     promising: bool
     """Whether to try and receive before waiting: there is something, or there may be, and a wait costs more. Set to
     False by who tries in vain."""
@@ -63,10 +65,11 @@ class Seat(Protocol):
 class Alone:
     """A seat without a crowd: Trio's own wait."""
 
-    __slots__ = ("_descriptor", "promising")
+    __slots__ = ("_descriptor", "joined", "promising")
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+        self.joined = False
         self.promising = True
 
     async def wait(self, *, patient: bool) -> None:
@@ -89,10 +92,10 @@ class _CrowdSeat:
     __slots__ = (
         "_crowd",
         "_descriptor",
-        "_joined",
         "_others",
         "_since",
         "ended",
+        "joined",
         "patient",
         "promising",
         "queued",
@@ -102,7 +105,7 @@ class _CrowdSeat:
     def __init__(self, crowd: Crowd, descriptor: int) -> None:
         self._crowd = crowd
         self._descriptor = descriptor
-        self._joined = False
+        self.joined = False
         self._others = crowd.received
         """How often others had received when this one waited last; and what time (s, monotonic) it was."""
         self._since = monotonic()
@@ -123,10 +126,10 @@ class _CrowdSeat:
         others = crowd.received - self._others
         worth_it = others >= MANY and others >= (now - self._since) * BUSY_PER_SECOND
         self._others, self._since = crowd.received, now
-        if (patient or worth_it) and (self._joined or self._join()):
+        if (patient or worth_it) and (self.joined or self._join()):
             await self._wait_among_others(patient)
             return
-        if self._joined:
+        if self.joined:
             self._part()
         self.promising = True
         await trio.lowlevel.wait_readable(self._descriptor)
@@ -148,7 +151,7 @@ class _CrowdSeat:
             self._crowd.join(self._descriptor, self)
         except OSError:  # the system has no room for one more
             return False
-        self._joined = True
+        self.joined = True
         self.promising = False
         return True
 
@@ -158,18 +161,18 @@ class _CrowdSeat:
 
     def _part(self) -> None:
         self._crowd.part(self._descriptor)
-        self._joined = self.ended = False
+        self.joined = self.ended = False
         self.promising = True
 
     def received(self, *, all_of_it: bool) -> None:
         self._crowd.received += 1
         self._others += 1
-        if all_of_it and self._joined:
+        if all_of_it and self.joined:
             self.promising = self.ended
 
     def leave(self) -> None:
         if self._descriptor >= 0:
-            if self._joined:
+            if self.joined:
                 self._part()
             trio.lowlevel.notify_closing(self._descriptor)
             self._descriptor = -1

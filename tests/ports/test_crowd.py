@@ -169,6 +169,38 @@ async def test_who_can_not_wait_joins_where_many_receive_and_is_woken_with_all_o
                 assert waiting.promising == (number == 0)  # nobody had received before they waited first
 
 
+async def test_answers_of_one_pass_leave_together() -> None:
+    """A client that waits for all of them is woken once."""
+    happened: list[str] = []
+
+    async def answer(stream: Stream) -> None:
+        stream.patient = True
+        while await stream.receive(100):
+            happened.append("handled")
+            await stream.send([b"answer"])
+            happened.append("sent")
+
+    transport = TcpTransport()
+    listener = await transport.listen("127.0.0.1", 0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.serve, answer)
+        streams = [await transport.connect("127.0.0.1", listener.port) for _ in range(AT_ONCE)]
+        for _ in range(3):
+            await trio.testing.wait_all_tasks_blocked()
+            happened.clear()
+            for stream in streams:
+                await stream.send([b"request"])
+            with trio.fail_after(10):
+                while len(happened) < 2 * AT_ONCE:
+                    await trio.lowlevel.checkpoint()
+            assert happened == ["handled"] * AT_ONCE + ["sent"] * AT_ONCE
+            for stream in streams:
+                assert await stream.receive(100) == b"answer"
+        nursery.cancel_scope.cancel()
+    for stream in streams:
+        stream.close()
+
+
 async def test_who_is_alone_again_waits_alone(
     pairs: list[tuple[socket.socket, socket.socket]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

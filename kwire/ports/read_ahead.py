@@ -4,15 +4,19 @@ The system does that too, of itself, in the call that comes near the end of what
 event loop, which then waits for memory and for the disk's queue (tens of ms where `read_ahead_kb` is some MB). So it
 is told not to, and a worker thread asks for what comes next.
 
-    slice asked for       |------|                 unknown to all: it alone is read
-    the next              .......|------|~~~~~~~~~~~~~|         a stream begins: twice its size is read ahead
-    the one after that    ..............|------|~~~~~~~~~~~~~|  less than its size is left ahead: more is asked for
+    slice asked for       |------|                 nobody comes from there: it alone is read
+    the next              .......|------|~~~~~~~~~~~~~|         somebody reads on: so much is read ahead
+    the one after that    ..............|------|~~~~~~~~~~~~~|  less than half of it is left ahead: more is asked for
 """
 
 from __future__ import annotations
 
-AHEAD = 2
-"""Slices."""
+_AHEAD = 2
+"""Slices,"""
+_LEAST_AHEAD = 512 * 1024
+"""but at least so many bytes: who reads little at a time need not wait for the disk each time,"""
+_MOST_AHEAD = 8 * 1024 * 1024
+"""and at most so many."""
 
 _MOST_STREAMS = 8
 """Of one file. Whoever reads on when his was forgotten begins anew."""
@@ -28,25 +32,39 @@ class ReadAhead:
         """The ends (exclusive) of what was asked for, those that were used last at the end."""
 
     def is_due(self, position: int, size: int) -> bool:
-        """Whether who reads this range is in a stream of which less than `size` is left ahead."""
-        return self._stream(position, size) is not None
+        """Whether who reads this range is in a stream of which too little is left ahead."""
+        reached = self._stream(position, size)
+        return reached is not None and reached < position + size + _ahead(size) // 2
 
-    def next(self, position: int, size: int) -> tuple[int, int]:
-        """The range (start, end) to ask for before this one is read: its end may lie behind the file's."""
+    def next(self, position: int, size: int) -> int:
+        """The end (exclusive) of what must have been asked for when this range is read; it may lie behind the file's.
+
+        The range's own end where nobody comes from there.
+        """
         end = position + size
         reached = self._stream(position, size)
-        start, upto = (position, end) if reached is None else (reached, end + AHEAD * size)
-        others = [each for each in self._reached if each != reached]
+        if reached is None:
+            upto = end
+        elif reached < end + _ahead(size) // 2:
+            upto = end + _ahead(size)
+        else:
+            upto = reached
+        others = [each for each in self._reached if each not in (reached, upto)]
         self._reached = (*others[-_MOST_STREAMS + 1 :], upto)
-        return start, upto
+        return upto
 
     def finish(self, reached: int) -> None:
         """Forgets the stream that got so far: nothing is left to be read ahead of it."""
         self._reached = tuple(each for each in self._reached if each != reached)
 
     def _stream(self, position: int, size: int) -> int | None:
-        far = position + 2 * size
+        """How far was asked for ahead of who reads this range; None where nobody comes from there."""
+        far = position + size + _ahead(size)
         for reached in self._reached:
-            if position <= reached < far:
+            if position <= reached <= far:
                 return reached
         return None
+
+
+def _ahead(size: int) -> int:
+    return min(max(_AHEAD * size, _LEAST_AHEAD), _MOST_AHEAD)

@@ -21,7 +21,11 @@ _MAX_BUFFERS = 1024
 """IOV_MAX: what one gathered write may take."""
 
 _RESIDENCY_STEP = 128 * 1024
-"""One page in so many bytes is asked for: the kernel reads ahead and evicts in runs, and a probe costs about 1 µs."""
+"""One page in so many bytes is asked for: what is sent is loaded and evicted in runs, and a probe costs about 1 µs."""
+
+_ASKED_AT_ONCE = 128 * 1024
+"""The kernel begins to read so many bytes of one request at least (`read_ahead_kb` is that or more), and may leave out
+the rest without a word."""
 
 _SMALL_FILE = 4096
 """A file with less than this is read by one system call: so are most of the small ones beside the logs."""
@@ -36,16 +40,20 @@ _LOADED = memoryview(bytearray(128 * 1024))
 """Where what is loaded goes, for nobody to look at: several threads may write there at once."""
 
 _HAS_ADVICE = hasattr(os, "posix_fadvise")
+_RANDOM: int = getattr(os, "POSIX_FADV_RANDOM", 0)
+_WILL_NEED: int = getattr(os, "POSIX_FADV_WILLNEED", 0)
 
 
 class PosixFile:
     """An open file and its descriptor."""
 
-    __slots__ = ("_ahead", "_descriptor", "path")
+    __slots__ = ("_ahead", "_descriptor", "_sent", "path")
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
         self._descriptor = descriptor
+        self._sent = False
+        """Whether it was asked about for sending: from then on the system itself reads nothing ahead."""
         self._ahead: ReadAhead | None = None
 
     def pread(self, size: int, position: int) -> bytes:
@@ -94,6 +102,9 @@ class PosixFile:
             return True
         if _NOWAIT is None:
             return False
+        if not self._sent:
+            self._sent = True
+            self._advise(0, 0, _RANDOM)  # before anything is read: even a probe would let the system read ahead
         last = position + size - 1
         try:
             for probe in range(position, last, _RESIDENCY_STEP):
@@ -108,8 +119,7 @@ class PosixFile:
         return (ahead is not None and ahead.is_due(position, size)) or not self.resident(position, size)
 
     def load(self, position: int, size: int) -> None:
-        if _HAS_ADVICE:
-            self._ask_for(position, size)
+        self._ask_for(position, size)
         end = position + size
         while position < end:
             read = os.preadv(self._descriptor, [_LOADED[: end - position]], position)
@@ -119,16 +129,19 @@ class PosixFile:
 
     def _ask_for(self, position: int, size: int) -> None:
         """Has the system begin to read what a reader of the range needs, now and next."""
-        if self._ahead is None:
-            self._ahead = ReadAhead()
-            os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)  # nothing is read ahead but by this
-        start, end = self._ahead.next(position, size)
-        size_now = self.size()
-        last = min(end, size_now)
-        if last == size_now or (end > position + size and self.resident(start, last - start)):
-            self._ahead.finish(end)
-        if start < last:
-            os.posix_fadvise(self._descriptor, start, last - start, os.POSIX_FADV_WILLNEED)
+        ahead = self._ahead = self._ahead or ReadAhead()
+        end, upto, file_end = position + size, ahead.next(position, size), self.size()
+        start = end if self.resident(position, size) else position
+        if upto >= file_end or (upto > end and self.resident(end, upto - end)):
+            ahead.finish(upto)
+        last = min(upto, file_end)
+        for asked in range(start, last, _ASKED_AT_ONCE):
+            self._advise(asked, min(_ASKED_AT_ONCE, last - asked), _WILL_NEED)
+
+    def _advise(self, position: int, size: int, advice: int) -> None:
+        if _HAS_ADVICE:
+            with suppress(OSError):  # it is advice: some file systems and sandboxes know none
+                os.posix_fadvise(self._descriptor, position, size, advice)
 
     def fileno(self) -> int | None:
         return self._descriptor

@@ -95,10 +95,11 @@ def read(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool,
 async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool) -> LogRead:
     """See `Log.fetch`."""
     while True:
-        found = await _read_warm(log, offset, max_bytes, upto, min_one)
+        found, was_cold = await _read_warm(log, offset, max_bytes, upto, min_one)
         version = log.segments.version
         part = found.slice
-        if part is None or not part.file.is_loading_due(part.position, part.size):
+        # Headers that were read to find it are islands in what is cold: asked about, they would speak for all of it.
+        if part is None or not (was_cold or part.file.is_loading_due(part.position, part.size)):
             return found
         await _load(log, log.services.executor, part)
         # The segment may have been cleaned meanwhile: what is asked next of the log, such as which transactions were
@@ -107,19 +108,19 @@ async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one
             return found
 
 
-async def _read_warm(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool) -> LogRead:
-    """As `read`; index entries and headers that are cold are read by a worker thread first."""
+async def _read_warm(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool) -> tuple[LogRead, bool]:
+    """As `read`; index entries and headers that are cold are read by a worker thread first. And whether any were."""
     executor = log.services.executor
     warmed = None
     for _ in range(_MAX_WARMING):
         try:
-            return read(log, offset, max_bytes, upto, min_one, may_block=False)
+            return read(log, offset, max_bytes, upto, min_one, may_block=False), warmed is not None
         except ColdRead as cold:
             if cold.what == warmed:  # this file system cannot tell what is in memory: it was just read, so it is
                 break
             await _run(log, executor, cold)
             warmed = cold.what
-    return read(log, offset, max_bytes, upto, min_one)
+    return read(log, offset, max_bytes, upto, min_one), True
 
 
 async def _run(log: Log, executor: Executor, cold: ColdRead) -> None:

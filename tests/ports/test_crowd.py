@@ -6,6 +6,7 @@ import errno
 import random
 import socket
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 import trio
@@ -193,7 +194,9 @@ async def test_answers_of_one_pass_leave_together() -> None:
             with trio.fail_after(10):
                 while len(happened) < 2 * AT_ONCE:
                     await trio.lowlevel.checkpoint()
-            assert happened == ["handled"] * AT_ONCE + ["sent"] * AT_ONCE
+            # It may be that the system does not show all of them at once.
+            assert happened.count("sent") == AT_ONCE
+            assert sum(two == ("handled", "sent") for two in pairwise(happened)) < AT_ONCE / 4
             for stream in streams:
                 assert await stream.receive(100) == b"answer"
         nursery.cancel_scope.cancel()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import mmap
 import os
 import time
@@ -13,64 +14,77 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kwire.ports.files import File
-from kwire.ports.read_ahead import AHEAD, ReadAhead
+from kwire.ports.read_ahead import ReadAhead
 from kwire.ports.real_files import PosixFileSystem
 
 from .. import page_cache
 
-SLICE = 256 * 1024
+KB = 1024
+SLICE = 256 * KB
+AHEAD = 2 * SLICE
 FILE = 40 * SLICE
 
 
 def test_a_slice_on_its_own_is_read_alone() -> None:
     ahead = ReadAhead()
-    assert not ahead.is_due(1000, 100)
-    assert ahead.next(1000, 100) == (1000, 1100)
-    assert not ahead.is_due(5000, 100)
-    assert ahead.next(5000, 100) == (5000, 5100)
+    assert not ahead.is_due(10 * SLICE, SLICE)
+    assert ahead.next(10 * SLICE, SLICE) == 11 * SLICE
+    assert not ahead.is_due(50 * SLICE, SLICE)
+    assert ahead.next(50 * SLICE, SLICE) == 51 * SLICE
 
 
 def test_who_reads_on_finds_it_read_ahead() -> None:
     ahead = ReadAhead()
-    ahead.next(0, 100)
-    assert ahead.is_due(90, 100)  # a slice ends amid a batch, with which the next begins
-    assert ahead.next(90, 100) == (100, 190 + AHEAD * 100)
-    assert not ahead.is_due(185, 100)  # as much as it is left ahead
-    assert ahead.is_due(280, 100)
-    assert ahead.next(280, 100) == (390, 380 + AHEAD * 100)
+    ahead.next(0, SLICE)
+    second = SLICE - 100  # a slice ends amid a batch, with which the next begins
+    assert ahead.is_due(second, SLICE)
+    assert ahead.next(second, SLICE) == second + SLICE + AHEAD
+    assert not ahead.is_due(2 * second, SLICE)  # half of it is left ahead
+    assert ahead.is_due(2 * second + AHEAD // 2, SLICE)
+
+
+def test_what_is_under_way_is_not_asked_for_again() -> None:
+    """The disk is slower than who reads."""
+    ahead = ReadAhead()
+    for start in range(0, 20 * SLICE, SLICE):
+        ahead.next(start, SLICE)
+        assert len(ahead._reached) == 1
+    assert ahead.next(20 * SLICE, SLICE) >= 21 * SLICE + AHEAD // 2
+
+
+@pytest.mark.parametrize(("size", "expected"), [(4 * KB, 512 * KB), (1024 * KB, 2048 * KB), (51_200 * KB, 8192 * KB)])
+def test_so_much_is_read_ahead(size: int, expected: int) -> None:
+    ahead = ReadAhead()
+    ahead.next(0, size)
+    assert ahead.next(size, size) == 2 * size + expected
 
 
 def test_streams_of_one_file_do_not_disturb_each_other() -> None:
     ahead = ReadAhead()
-    for start in (0, 100_000):
-        ahead.next(start, 100)
-    for start in (100, 100_100):
-        assert ahead.next(start, 100) == (start, start + 100 + AHEAD * 100)
+    starts = range(0, 800 * SLICE, 100 * SLICE)
+    for start in starts:
+        ahead.next(start, SLICE)
+    for start in starts:
+        assert ahead.next(start + SLICE, SLICE) == start + 2 * SLICE + AHEAD
 
 
 def test_a_stream_that_is_over_is_forgotten() -> None:
     ahead = ReadAhead()
-    ahead.next(0, 100)
-    _, reached = ahead.next(100, 100)
+    ahead.next(0, SLICE)
+    reached = ahead.next(SLICE, SLICE)
     ahead.finish(reached)
-    assert not ahead.is_due(reached - 50, 100)
+    assert not ahead.is_due(reached - SLICE // 2, SLICE)
 
 
-@given(st.lists(st.tuples(st.integers(0, 10_000), st.integers(1, 1_000)), max_size=60))
-def test_what_is_asked_for_joins_what_was_asked_for(reads: list[tuple[int, int]]) -> None:
-    """No gap is left that nobody asked for, and few streams are remembered."""
-    ahead, asked = ReadAhead(), set[int]()
+@given(st.lists(st.tuples(st.integers(0, 100), st.integers(1, 30)), max_size=60))
+def test_whoever_reads_has_asked_for_what_he_reads(reads: list[tuple[int, int]]) -> None:
+    ahead = ReadAhead()
     for position, size in reads:
-        due = ahead.is_due(position, size)
-        start, end = ahead.next(position, size)
-        assert start <= end
-        assert end >= position + size
-        if due:
-            assert start in asked
-        else:
-            assert (start, end) == (position, position + size)
-        asked.add(end)
-        assert len(ahead._reached) <= 8
+        position, size = position * 64 * KB, size * 64 * KB
+        upto = ahead.next(position, size)
+        assert position + size <= upto <= position + size + 2 * max(size, 256 * KB)
+        assert upto in ahead._reached
+        assert len(set(ahead._reached)) == len(ahead._reached) <= 8
 
 
 def cached(file: File, start: int, end: int) -> list[bool]:
@@ -95,20 +109,34 @@ def cold(tmp_path: Path) -> File:
     return PosixFileSystem().open(path)
 
 
-def test_nothing_else_reads_ahead(cold: File) -> None:
-    assert cold.is_loading_due(0, SLICE)
-    cold.load(0, SLICE)
-    assert all(cached(cold, 0, SLICE))
-    assert not any(cached(cold, SLICE, FILE))
-    cold.load(20 * SLICE, SLICE)
-    assert not any(cached(cold, SLICE, 20 * SLICE))
-    assert not any(cached(cold, 21 * SLICE, FILE))
+@pytest.mark.parametrize("size", [4 * KB, 16 * KB, SLICE, 10 * SLICE])
+def test_nothing_else_reads_ahead(cold: File, size: int) -> None:
+    """Neither when it is asked about, nor where it is sent from."""
+    for start in (0, 20 * SLICE):
+        assert cold.is_loading_due(start, size)
+        cold.load(start, size)
+        assert cold.resident(start, size)
+        cold.pread(size, start)
+        assert all(cached(cold, start, start + size))
+        assert not any(cached(cold, start + size, start + 20 * SLICE))
+
+
+@pytest.mark.parametrize("size", [4 * KB, 16 * KB, SLICE])
+def test_who_reads_on_seldom_waits(cold: File, size: int) -> None:
+    loads = 0
+    for start in range(0, FILE, size):
+        if cold.is_loading_due(start, size):
+            cold.load(start, size)
+            loads += 1
+        elif not all(cached(cold, start, start + size)):
+            pytest.fail("it would be waited for where it is sent")
+    assert loads <= max(FILE // (256 * KB), FILE // size // 2) + 2
 
 
 def test_a_stream_is_read_ahead(cold: File) -> None:
     cold.load(0, SLICE)
     cold.load(SLICE, SLICE)
-    ends = (2 + AHEAD) * SLICE
+    ends = 2 * SLICE + AHEAD
     deadline = time.monotonic() + page_cache.PATIENCE_S
     while not all(cached(cold, 0, ends)):
         assert time.monotonic() < deadline
@@ -136,3 +164,14 @@ def test_a_stream_ends_where_all_is_cached(cold: File) -> None:
 def test_what_was_cut_off_is_not_waited_for(cold: File) -> None:
     cold.load(FILE - SLICE, 3 * SLICE)
     cold.load(FILE + SLICE, SLICE)
+
+
+def test_advice_that_is_refused_is_done_without(cold: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOSYS, "no advice")
+
+    monkeypatch.setattr(os, "posix_fadvise", refuse)
+    assert cold.is_loading_due(0, SLICE)
+    cold.load(0, SLICE)
+    cold.load(SLICE, SLICE)
+    assert all(cached(cold, 0, 2 * SLICE))

@@ -381,6 +381,8 @@ async def test_aborted_transactions_of_what_was_read_before_a_swap_are_known(mon
 
     async def loaded(log, executor, part):  # type: ignore[no-untyped-def]
         nonlocal cold
+        if not cold:
+            return
         cold = False
         await clean(log, roll=False)
         place.clock.advance(DELETE_RETENTION_MS + 1)

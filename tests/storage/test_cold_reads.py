@@ -75,6 +75,16 @@ async def test_a_cold_fetch_is_read_by_a_worker_thread(place):
         assert next(iter_batches(found.slice.read()))[0].base_offset == offset
 
 
+async def test_headers_that_were_read_do_not_speak_for_what_is_between(place):
+    """The first batch and the one that bounds the read are looked for, and are in memory before the rest is."""
+    log = place.open()
+    assert await log.fetch(3, 50_000)
+    evict(log.dir)
+    found = await log.fetch(3, 100_000, upto=13)
+    part = found.slice
+    assert all(part.file.resident(position, 1) for position in range(part.position, part.position + part.size, 4096))
+
+
 async def test_what_was_evicted_while_the_log_is_open(place):
     log = place.open()
     assert await log.fetch(100, 50_000)

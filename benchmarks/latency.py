@@ -13,11 +13,11 @@ from benchmarks.watcher import Spread, arriving, producing
 
 RATE = 1_000
 """Records a second, acks 1, linger.ms 0, one partition."""
-BESIDE = Produce(1 << 30, 100, 6, "1")
-BESIDE_RATE = 140_000
-"""Records a second: half of what a fresh Apache Kafka takes of such records in the README's table."""
 _SIZE = 100
 """Bytes of a record, the others' too."""
+BESIDE = Produce(1 << 30, _SIZE, 6, "1")
+BESIDE_RATE = 140_000
+"""Records a second: half of what a fresh Apache Kafka takes of such records in the README's table."""
 _WARM_UP_S = 5.0
 _QUICK_S, _FULL_S = 20.0, 720.0
 """Of one measurement; five of the long ones, which are of steady brokers only, are an hour."""

@@ -25,9 +25,14 @@ def evict(path):
 
 def cached(file):
     """Whether any page of the file is. Asked without reading, which would let the kernel read ahead."""
+    return any(pages_cached(file))
+
+
+def pages_cached(file):
+    """Of each page of the file, whether it is."""
     size = os.fstat(file.fileno()).st_size
     if size == 0:
-        return False
+        return []
     pages = (ctypes.c_ubyte * -(-size // PAGE))()
     with mmap.mmap(file.fileno(), size) as mapped:
         start = ctypes.c_char.from_buffer(mapped)
@@ -35,4 +40,4 @@ def cached(file):
         del start  # as long as it is there the mapping can't be closed
     if failed:
         raise OSError(ctypes.get_errno(), "mincore")
-    return any(page & 1 for page in pages)
+    return [bool(page & 1) for page in pages]

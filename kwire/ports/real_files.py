@@ -24,8 +24,8 @@ _RESIDENCY_STEP = 128 * 1024
 """One page in so many bytes is asked for: what is sent is loaded and evicted in runs, and a probe costs about 1 µs."""
 
 _ASKED_AT_ONCE = 128 * 1024
-"""The kernel begins to read so many bytes of one request at least (`read_ahead_kb` is that or more), and may leave out
-the rest without a word."""
+"""The kernel begins to read so many bytes of one request (what `read_ahead_kb` is unless it was changed), and may leave
+out the rest without a word."""
 
 _SMALL_FILE = 4096
 """A file with less than this is read by one system call: so are most of the small ones beside the logs."""

@@ -28,6 +28,8 @@ PICTURES = (
     Picture("cpu", "Broker's CPU time", r"CPU|s CPU"),
     Picture("memory", "Broker's memory", r"MB at most|MB idle|MB after|MB resident|KB"),
     Picture("throughput", "Throughput", r".*/s", more_is_better=True),
+    Picture("files", "Files open", r"files open"),
+    Picture("latency", "Latency", r"ms "),
     Picture("time", "Time", r""),
 )
 _SAID_ALREADY = re.compile(r"CPU s per GB (produced|consumed)")
@@ -91,7 +93,7 @@ def _draw(picture: Picture, marks: Sequence[_Mark], folder: Path) -> Path:
     axes.set_ylim(len(rows) - 0.4, -0.6)
     aged = "; hollow: fresh, full: steady" if any(mark.age for mark in marks) else ""
     side = "right" if picture.more_is_better else "left"
-    axes.set_title(f"{picture.title}, kwire / Apache Kafka ({side} of the line is better{aged})", fontsize=9)
+    figure.suptitle(f"{picture.title}, kwire / Apache Kafka ({side} of the line is better{aged})", fontsize=9)
     axes.grid(axis="x", alpha=0.3)
     path = folder / f"{picture.name}.png"
     figure.savefig(path, dpi=110)

@@ -108,7 +108,9 @@ def test_where_a_figure_is_drawn() -> None:
         "CPU s per M produced": "cpu-produced",
         "CPU s per GB": "cpu",
         "MB at most": "memory",
-        "ms to the acknowledgement, p99": "time",
+        "ms to the acknowledgement, p99": "latency",
+        "s to first ack": "time",
+        "files open": "files",
     }
     for figure, name in figures.items():
         picture = picture_of(figure)

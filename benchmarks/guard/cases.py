@@ -9,6 +9,7 @@ import socket
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from struct import pack, unpack
@@ -45,6 +46,8 @@ class Case:
     partitions: int = 1
     batches: int = 0
     """Of 16 KiB, that are in the first partition."""
+    waiting: Callable[[int, int], Message] | None = None
+    """A request of another connection that waits for this one, made likewise; what it costs is counted too."""
 
 
 def batch(records: int) -> bytes:
@@ -80,6 +83,13 @@ def fetch_nothing(partitions: int) -> Callable[[int, int], Message]:
     return request
 
 
+def fetch_next(number: int, session: int) -> Message:
+    """In a session, the record that comes next where each request before it found one."""
+    partition = FetchPartition(partition=0, fetch_offset=number, partition_max_bytes=65536)
+    topics = [FetchTopic(topic=_TOPIC, partitions=[partition])]
+    return FetchRequest(max_wait_ms=30_000, min_bytes=1, session_id=session, session_epoch=number, topics=topics)
+
+
 CASES = (
     Case("produce one record", produce(ONE)),
     Case("produce 16 KiB", produce(MANY)),
@@ -87,6 +97,7 @@ CASES = (
     Case("fetch 64 KiB", fetch, batches=8),
     Case("fetch nothing, 1 partition", fetch_nothing(1)),
     Case("fetch nothing, 1,000 partitions", fetch_nothing(1000), partitions=1000),
+    Case("produce one record, for which a fetch waits", produce(ONE), waiting=fetch_next),
 )
 
 
@@ -103,32 +114,27 @@ class _Counted(BrokerProcess):
 
 
 class _Client:
-    def __init__(self, broker: BrokerProcess) -> None:
+    """One connection, and the requests that are made for it."""
+
+    def __init__(self, broker: BrokerProcess, request: Callable[[int, int], Message]) -> None:
         self._socket = socket.create_connection((broker.host, broker.port), _PATIENCE_S)
         self._answers = self._socket.makefile("rb")
+        self._request = request
         self._number = 0
         self._session = 0
 
-    def begin(self, case: Case) -> None:
+    def begin(self) -> None:
         """Returns when the first request was taken: a topic is not led the moment that it is made."""
-        if case.batches:
-            for _ in range(case.batches):
-                self._until_taken(produce(MANY)(0, 0))
-        answer = self._until_taken(case.request(0, 0))
+        answer = self.until_taken(self._request(0, 0))
         self._session = answer.session_id if isinstance(answer, FetchResponse) else 0
         self._number = 1
 
-    def send(self, case: Case, count: int) -> None:
-        for _ in range(count):
-            time.sleep(_PAUSE_S)
-            self._exchange(case.request(self._number, self._session))
-            self._number += 1
-
-    def _until_taken(self, request: Message) -> Message:
+    def until_taken(self, request: Message) -> Message:
         deadline = time.monotonic() + _PATIENCE_S
         response_type = ProduceResponse if isinstance(request, ProduceRequest) else FetchResponse
         while True:
-            answer = self._exchange(request)
+            self._ask(request)
+            answer = self.answer()
             _, body_at = decode_response_header(request.api_key, _VERSION, answer)
             response = codec.decode(response_type, _VERSION, answer[body_at:])
             if not _errors(response):
@@ -137,10 +143,18 @@ class _Client:
                 raise TimeoutError(str(response))
             time.sleep(0.02)
 
-    def _exchange(self, request: Message) -> bytes:
+    def ask(self) -> None:
+        """Sends the next request."""
+        self._ask(self._request(self._number, self._session))
+        self._number += 1
+
+    def _ask(self, request: Message) -> None:
         header = encode_request_header(RequestHeader(request.api_key, _VERSION, 1, "guard"))
         frame = header + codec.encode(request, _VERSION)
         self._socket.sendall(pack(">i", len(frame)) + frame)
+
+    def answer(self) -> bytes:
+        """Waits for the answer to what was asked."""
         (size,) = unpack(">i", self._answers.read(4))
         return self._answers.read(size)
 
@@ -158,23 +172,39 @@ def _errors(response: Message) -> list[int]:
 
 
 def measure(case: Case) -> Costs:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as clients:
         counts = Path(folder) / "counts.json"
         with _Counted(counts) as broker:
             create_topic(broker.bootstrap, _TOPIC, case.partitions)
-            client = _Client(broker)
-            client.begin(case)
-            client.send(case, REQUESTS // 5)
+            client = clients.enter_context(closing(_Client(broker, case.request)))
+            for _ in range(case.batches):
+                client.until_taken(produce(MANY)(0, 0))
+            client.begin()
+            asking = [client]
+            if case.waiting is not None:
+                waiting = clients.enter_context(closing(_Client(broker, case.waiting)))
+                waiting.begin()
+                asking.insert(0, waiting)
+            _ask(asking, REQUESTS // 5)
             for _ in range(2):
                 os.kill(broker.pid, signal.SIGUSR1)
-                client.send(case, REQUESTS)
+                _ask(asking, REQUESTS)
             os.kill(broker.pid, signal.SIGUSR1)
             deadline = time.monotonic() + _PATIENCE_S
             while not counts.exists():
                 if time.monotonic() > deadline:
                     raise TimeoutError("the broker did not tell what it counted")
                 time.sleep(0.01)
-            client.close()
         found = json.loads(counts.read_text())
     most = found.pop("bytes at most")
     return {**{name: count / REQUESTS for name, count in found.items()}, "bytes at most": most}
+
+
+def _ask(clients: list[_Client], count: int) -> None:
+    """Each asks, the first one first; the answers are read after that."""
+    for _ in range(count):
+        for client in clients:
+            time.sleep(_PAUSE_S)
+            client.ask()
+        for client in clients:
+            client.answer()

@@ -36,9 +36,9 @@ from kwire.coordinator.producer_ids import ProducerIds
 from kwire.metadata.changes import BrokerRegistered, Change, ControllerChanged
 from kwire.metadata.image import BrokerImage, Endpoint, MetadataImage
 from kwire.metadata.store import MetadataStore
+from kwire.ports.alarms import Alarms
 from kwire.ports.bundle import Ports
-from kwire.ports.files import FileSlice
-from kwire.ports.transport import Listener, Stream, Streamed
+from kwire.ports.transport import Listener, Stream
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.security.authorizer import AllowAll, Authorizer
 from kwire.storage.log_dir import LogDirError
@@ -79,6 +79,7 @@ class Broker:
         self.clock = ports.clock
         self.executor = ports.executor
         self.randomness = ports.randomness
+        self.alarms = Alarms(ports.clock)
         self.registry = Registry()
         self.authorizer = authorizer or AllowAll()
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], ports.randomness.below)
@@ -132,12 +133,6 @@ class Broker:
         self._stop_within = within
         self._stopping.set()
 
-    async def warm(self, part: FileSlice | Streamed) -> FileSlice | Streamed | bytes:
-        """The slice itself if it can be sent without waiting for the disk, else its bytes, read in a worker thread."""
-        if not isinstance(part, FileSlice) or part.file.resident(part.position, part.size):
-            return part
-        return await self.executor.run(part.read)
-
     # Starting
 
     async def _open_store(self, cluster_id: str | None) -> MetadataStore:
@@ -189,6 +184,7 @@ class Broker:
                 nursery.start_soon(self.coordinators.run)
                 nursery.start_soon(self.connections.reap_idle)
                 nursery.start_soon(self.limited_log.run)
+                nursery.start_soon(self.alarms.run)
                 for spec, listener in listeners.items():
                     serve_one = partial(self._serve_connection, spec.name, nursery.start_soon)
                     nursery.start_soon(listener.serve, serve_one, self.connections.until_room)

@@ -68,7 +68,7 @@ class Connection:
 
         `spawn` starts a task that lives no longer than the broker.
         """
-        stream, frames = self._stream, self._frames
+        stream, frames, clock = self._stream, self._frames, self._broker.clock
         stream.patient = True
         try:
             while not self._stopping:
@@ -76,17 +76,19 @@ class Connection:
                 if not data:
                     break
                 self._busy = True
-                turn = Turn(self._broker.clock)
-                self._last_active = turn.now
-                for frame in frames.feed(data):
+                self._last_active = clock.monotonic()
+                requests = frames.feed(data)
+                turn = Turn(clock) if len(requests) > 1 else None
+                for frame in requests:
                     await self._handle(understand(self._broker, self._session, frame), spawn)
-                    await turn.share()
+                    if turn is not None:
+                        await turn.share()
                 if frames.error is not None:
                     raise RequestRefused(frames.error)
                 await self._flush()
                 if self._memory.limited:
                     await self._account()
-                self._last_active = turn.now
+                self._last_active = clock.monotonic()
                 self._busy = False
             await self._until_drained()
         except StreamClosed:
@@ -173,12 +175,13 @@ class Connection:
             elif len(self._pipeline) >= _MOST_PIPELINED:
                 await self._until_drained()
         else:
-            try:
-                await self._flush()
-                await self._until_drained()
-            except BaseException:
-                response.abandon()
-                raise
+            if self._out or self._draining:
+                try:
+                    await self._flush()
+                    await self._until_drained()
+                except BaseException:
+                    response.abandon()
+                    raise
             self._parked = response
             self._last_active = self._broker.clock.monotonic()
             if self._stopping:

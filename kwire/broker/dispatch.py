@@ -30,30 +30,26 @@ Parts = list[Part]
 class Call:
     """One request that was understood, and what it takes to answer it."""
 
-    __slots__ = ("_api", "_correlation_id", "context", "request")
+    __slots__ = ("_api", "_correlation_id", "context", "patient", "request")
 
     def __init__(self, api: LoadedApi, context: RequestContext, correlation_id: int, request: object) -> None:
         self._api = api
         self.context = context
         self._correlation_id = correlation_id
         self.request = request
-
-    @property
-    def patient(self) -> bool:
+        self.patient = api.api.patient
         """As in the registry."""
-        return self._api.api.patient
 
-    async def start(self, broker: Broker) -> Message | Parked | None:
+    def start(self, broker: Broker) -> Awaitable[Message | Parked | None]:
         """Runs the handler; returns a response message, a Parked one, or None where no answer is due (acks=0).
 
         Whatever fails becomes the response that says so; RequestRefused alone is raised.
         """
-        return await self._or_failed(broker, self._api.handle(broker, self.context, self.request))
+        return self._or_failed(broker, self._api.handle(broker, self.context, self.request))
 
-    async def finish(self, broker: Broker, parked: Parked) -> Message:
+    def finish(self, broker: Broker, parked: Parked) -> Awaitable[Message]:
         """Waits for the response that was not there yet; what fails meanwhile becomes a response likewise."""
-        response: Message = await self._or_failed(broker, parked.response())
-        return response
+        return self._or_failed(broker, parked.response())
 
     async def _or_failed(self, broker: Broker, work: Awaitable[Any]) -> Any:
         try:

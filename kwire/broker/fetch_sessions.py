@@ -182,7 +182,8 @@ class FetchSession:
         if self.partitions.get((cached.topic, cached.index)) is not cached:
             return  # forgotten meanwhile
         if cached.watched is not partition:
-            self._unwatch(cached)
+            if cached.watched is not None:
+                self._unwatch(cached)
             cached.watched = partition
             self._watched[partition] = cached
             partition.watch(self)

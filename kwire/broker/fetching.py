@@ -8,13 +8,14 @@ once more, in order, under `max_bytes`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
 from kwire.cluster.partition import Partition
 from kwire.cluster.replica import Bound, PartitionRead
+from kwire.ports.alarms import Alarms
 from kwire.ports.clock import Clock
 from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -34,7 +35,7 @@ class Target:
     With OFFSET_MOVED_TO_TIERED_STORAGE there is both, since the answer says where the log begins.
     """
 
-    __slots__ = ("asked", "error", "partition", "read", "topic")
+    __slots__ = ("asked", "error", "partition", "read", "size", "topic", "urgent")
 
     def __init__(
         self, asked: CachedPartition, topic: str, partition: Partition | None, error: KafkaError | None
@@ -44,18 +45,22 @@ class Target:
         self.partition = partition
         self.error = error
         self.read: PartitionRead | None = None
-
-    @property
-    def size(self) -> int:
+        self.size = 0
         """Bytes of record batches that the read found."""
-        read = self.read
-        return len(read.slice) if read is not None and read.slice is not None else 0
-
-    @property
-    def urgent(self) -> bool:
+        self.urgent = error is not None
         """Whether the client must hear of this at once, however little there is to send."""
-        read = self.read
-        return self.error is not None or (read is not None and (read.diverging is not None or read.tiered))
+
+    def take(self, read: PartitionRead | None, error: KafkaError | None = None) -> None:
+        """Notes what a read brought."""
+        self.read = read
+        self.error = error
+        self.size = 0
+        self.urgent = error is not None
+        if read is not None:
+            if read.slice is not None:
+                self.size = len(read.slice)
+            if read.diverging is not None or read.tiered:
+                self.urgent = True
 
 
 class RemoteShare(NamedTuple):
@@ -92,8 +97,9 @@ class Reader:
         self._replica_id = replica_id
         self._replica_epoch = replica_epoch
 
-    def turn(self) -> Turn:
-        return Turn(self._clock)
+    def turn(self, targets: int) -> Turn | None:
+        """For the reads of so many targets one by one; None where there is nothing to share between."""
+        return Turn(self._clock) if targets > 1 else None
 
     def is_quiet(self, target: Target) -> bool:
         """Whether there is nothing to be said of it beyond this read until it changes."""
@@ -107,30 +113,32 @@ class Reader:
             end = read.last_stable_offset
         return not read.tiered and target.asked.fetch_offset >= end
 
-    async def read_all(self, targets: Iterable[Target], *, record: bool) -> int:
-        """Reads every target in order; returns the bytes found.
+    async def read_all(self, targets: Collection[Target], *, record: bool) -> tuple[int, bool]:
+        """Reads every target in order; returns the bytes found, and whether one of the targets is urgent.
 
         `record`: whether a follower's fetch offsets count as its progress. Only the first look at a request does: what
         the follower has is what it had when it asked.
         """
-        room, found = self.max_bytes, 0
+        room, found, urgent = self.max_bytes, 0, False
         remote: list[RemoteShare] = []
-        turn = self.turn()
+        turn = self.turn(len(targets))
         for target in targets:
             first = not found and not remote
             size = await self.read(target, room, at_least_one=first, record=record)
             found += size
+            urgent = urgent or target.urgent
             if target.read is not None and target.read.tiered:
                 # What it will bring is not known yet: as much as it may.
                 size = min(target.asked.max_bytes, room)
                 remote.append(RemoteShare(target, size, first))
             room = max(room - size, 0)
-            await turn.share()
+            if turn is not None:
+                await turn.share()
         if remote and self._tiering is not None:
             from kwire.broker.tiered import fetch_tiered
 
             await fetch_tiered(self._tiering, remote, self._bound)
-        return found
+        return found, urgent
 
     async def read(self, target: Target, room: int, *, at_least_one: bool, record: bool = False) -> int:
         """Reads one target, up to `room` bytes and what the client set for it; returns the bytes found."""
@@ -142,7 +150,7 @@ class Reader:
             if max_bytes < 0:
                 raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid max length {max_bytes} for log read")
             if self._replica_id >= 0:
-                target.read = await partition.fetch_for_follower(
+                read = await partition.fetch_for_follower(
                     self._replica_id,
                     asked.fetch_offset,
                     max_bytes,
@@ -154,7 +162,7 @@ class Reader:
                     record=record,
                 )
             else:
-                target.read = await partition.fetch(
+                read = await partition.fetch(
                     asked.fetch_offset,
                     max_bytes,
                     self._bound,
@@ -163,14 +171,15 @@ class Reader:
                     min_one=at_least_one,
                 )
         except KafkaError as error:
-            target.error, target.read = error, None
+            target.take(None, error)
         except OSError as error:
-            target.error, target.read = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)), None
+            target.take(None, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
         else:
-            target.error = None
-            if target.read.tiered and self._builds_on_it:
-                target.error = KafkaError(ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE)
-                target.read = target.read._replace(tiered=False, last_stable_offset=-1, aborted=None)
+            if read.tiered and self._builds_on_it:
+                read = read._replace(tiered=False, last_stable_offset=-1, aborted=None)
+                target.take(read, KafkaError(ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE))
+            else:
+                target.take(read)
         return target.size
 
     @property
@@ -188,54 +197,71 @@ class FetchWait:
         reader: Reader,
         targets: dict[CachedPartition, Target],
         find: Callable[[CachedPartition], Target],
+        alarms: Alarms,
+        *,
+        found: int,
         min_bytes: int,
-        max_wait_ms: int,
+        deadline: float,
     ) -> None:
-        """`find` makes the target of a partition, and has the session watch it."""
+        """`find` makes the target of a partition, and has the session watch it.
+
+        `found`: the bytes that the targets hold together. `deadline`: seconds, on the clock of `alarms`.
+        """
         self._session = session
         self._reader = reader
         self._targets = targets
         self._find = find
         self._min_bytes = min_bytes
-        self._deadline = trio.current_time() + max_wait_ms / 1000
-        self._found = sum(target.size for target in targets.values())
-        self._woken = trio.Event()
+        self._alarms = alarms
+        self._deadline = deadline
+        self._found = found
+        self._woken: trio.Event | None = None
+        """Present while it waits for something to happen."""
         self._hurried = False
 
     def hurry(self) -> None:
         """Ends the wait."""
         self._hurried = True
-        self._woken.set()
+        self._wake()
 
     def _wake(self) -> None:
-        self._woken.set()
+        if self._woken is not None:
+            self._woken.set()
 
     async def until_enough(self) -> None:
         """Returns when the answer is due, with the targets as they then are."""
         session = self._session
         session.on_due = self._wake
+        alarm = self._alarms.at(self._deadline, self.hurry)
         try:
-            with trio.CancelScope(deadline=self._deadline):
-                while not self._hurried:
-                    if session.any_due and await self._enough():
+            while not self._hurried:
+                if session.any_due:
+                    if await self._enough():
                         break
-                    await self._woken.wait()
+                else:
                     self._woken = trio.Event()
+                    await self._woken.wait()
+                    self._woken = None
         finally:
+            alarm.cancel()
             if session.on_due == self._wake:  # else another fetch of the session waits by now
                 session.on_due = None
-        if self._found > self._reader.max_bytes or any(
-            target.size > cached.max_bytes or (target.read is not None and target.read.tiered)
-            for cached, target in self._targets.items()
-        ):
+        if self._found > self._reader.max_bytes or self._one_too_large():
             in_order = sorted(self._targets.values(), key=lambda target: target.asked.order)
             await self._reader.read_all(in_order, record=False)
 
+    def _one_too_large(self) -> bool:
+        """Whether a target has more than the client takes of it, or may have, once it is read in its turn."""
+        for cached, target in self._targets.items():
+            if target.size > cached.max_bytes or (target.read is not None and target.read.tiered):
+                return True
+        return False
+
     async def _enough(self) -> bool:
         """Looks at those that are due."""
-        turn = self._reader.turn()
         urgent = False
         due = deque(self._session.take_due())
+        turn = self._reader.turn(len(due))
         try:
             while due and not self._hurried:
                 cached = due[0]
@@ -249,7 +275,8 @@ class FetchWait:
                 self._targets[cached] = target
                 urgent = urgent or target.urgent
                 due.popleft()
-                await turn.share()
+                if turn is not None:
+                    await turn.share()
         finally:
             for cached in due:  # the time was up: the next fetch looks at them
                 self._session.make_due(cached)

@@ -79,6 +79,6 @@ async def _fetch(tiering: Tiering, share: RemoteShare, bound: Bound) -> None:
             committed=bound is Bound.LAST_STABLE_OFFSET,
         )
     except KafkaError as error:
-        target.error, target.read = error, None
+        target.take(None, error)
     else:
-        target.read = read._replace(slice=found.slice, aborted=found.aborted)
+        target.take(read._replace(slice=found.slice, aborted=found.aborted))

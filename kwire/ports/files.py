@@ -41,6 +41,9 @@ class File(Protocol):
         False where it cannot tell and reading might.
         """
 
+    def read_resident(self, size: int, position: int) -> Buffer | None:
+        """As `pread`, if that does not wait for the disk; None if it would, or if the file ends before."""
+
     def is_loading_due(self, position: int, size: int) -> bool:
         """Whether `load` is to be called before the range is sent: it is cold, or what follows is and who reads from
         front to back will come to it soon."""

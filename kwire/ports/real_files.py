@@ -13,6 +13,7 @@ import shutil
 import struct
 from collections.abc import Sequence
 from contextlib import suppress
+from mmap import PAGESIZE
 
 from kwire.ports.files import Buffer, File, FileLock
 from kwire.ports.read_ahead import ReadAhead
@@ -103,16 +104,32 @@ class PosixFile:
         if _NOWAIT is None:
             return False
         if not self._sent:
-            self._sent = True
-            self._advise(0, 0, _RANDOM)  # before anything is read: even a probe would let the system read ahead
+            self._expect_sending()
         last = position + size - 1
         try:
-            for probe in range(position, last, _RESIDENCY_STEP):
-                os.preadv(self._descriptor, _PROBE, probe, _NOWAIT)
+            if position // PAGESIZE != last // PAGESIZE:
+                for probe in range(position, last, _RESIDENCY_STEP):
+                    os.preadv(self._descriptor, _PROBE, probe, _NOWAIT)
             os.preadv(self._descriptor, _PROBE, last, _NOWAIT)
         except OSError:  # EAGAIN: cold; EOPNOTSUPP: this file system cannot tell
             return False
         return True
+
+    def read_resident(self, size: int, position: int) -> Buffer | None:
+        if _NOWAIT is None:
+            return None
+        if not self._sent:
+            self._expect_sending()
+        data = bytearray(size)
+        try:
+            return data if os.preadv(self._descriptor, [data], position, _NOWAIT) == size else None
+        except OSError:  # as in `resident`
+            return None
+
+    def _expect_sending(self) -> None:
+        """Before anything is read: even a probe would let the system read ahead."""
+        self._sent = True
+        self._advise(0, 0, _RANDOM)
 
     def is_loading_due(self, position: int, size: int) -> bool:
         ahead = self._ahead

@@ -6,10 +6,9 @@ many streams receive they wait together (`crowd.py`), nothing is tried that is t
 
 What `send` does with its parts:
 
-    buffers                 one gathered sendmsg
-    file slice, small       read (pread) and put among the buffers beside it: one system call and one packet for all
-    file slice, large       os.sendfile, from the page cache to the socket
-    a large one among them  the socket is corked meanwhile, so that header, file and trailer fill packets together
+    buffers                  one gathered sendmsg
+    file slice               os.sendfile, from the page cache to the socket
+    both, one after another  the socket is corked meanwhile, so that header, file and trailer fill packets together
 """
 
 from __future__ import annotations
@@ -36,9 +35,6 @@ from kwire.ports.files import Buffer, FileSlice
 from kwire.ports.transport import Part, Stream, StreamClosed, Streamed
 
 log = logging.getLogger(__name__)
-
-SMALL_SLICE_BYTES = 32 * 1024
-"""A file slice up to this size is read and joined to its neighbours: sendfile's own call costs more than that copy."""
 
 RECEIVING_SECONDS = 0.0005
 """For so long a stream may receive what is there already before other tasks get their turn: a pass of the event loop
@@ -128,8 +124,6 @@ class TcpStream:
             # many requests is woken by the first and finds the rest there. To wake it for each would be a quarter of
             # what a small request costs.
             await checkpoint()
-        else:
-            await checkpoint_if_cancelled()
         if self._torn:
             raise StreamClosed("an earlier send did not finish")
         try:
@@ -426,7 +420,7 @@ def _read(part: FileSlice, position: int, size: int) -> bytes:
 
 
 def _runs(parts: Sequence[Part]) -> list[list[Buffer] | FileSlice | Streamed]:
-    """Parts grouped into runs of buffers (small slices read), large slices, what is streamed; empty ones left out."""
+    """Parts grouped into runs of buffers, file slices, what is streamed; empty ones left out."""
     runs: list[list[Buffer] | FileSlice | Streamed] = []
     run: list[Buffer] = []
     for part in parts:
@@ -434,8 +428,6 @@ def _runs(parts: Sequence[Part]) -> list[list[Buffer] | FileSlice | Streamed]:
             continue
         if isinstance(part, bytes | bytearray | memoryview):
             run.append(part)
-        elif isinstance(part, FileSlice) and part.size <= SMALL_SLICE_BYTES:
-            run.append(_read(part, part.position, part.size))
         else:
             if run:
                 runs.append(run)

@@ -22,18 +22,14 @@ class Turn:
         await turn.share()
     """
 
-    __slots__ = ("_clock", "_ends", "now")
+    __slots__ = ("_clock", "_ends")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.now = clock.monotonic()
-        """When it was made or last asked to share (seconds, monotonic)."""
-        self._ends = self.now + TURN_SECONDS
+        self._ends = clock.monotonic() + TURN_SECONDS
 
     async def share(self) -> None:
         """Lets other tasks run if this one has had its time; else returns at once, and costs next to nothing."""
-        self.now = self._clock.monotonic()
-        if self.now >= self._ends:
+        if self._clock.monotonic() >= self._ends:
             await trio.lowlevel.checkpoint()
-            self.now = self._clock.monotonic()
-            self._ends = self.now + TURN_SECONDS
+            self._ends = self._clock.monotonic() + TURN_SECONDS

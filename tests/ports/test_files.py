@@ -213,6 +213,28 @@ def test_evicted_pages_are_not_resident(tmp_path):
     assert file.resident(size, 0)
 
 
+def test_what_is_resident_is_read_without_waiting(place):
+    files, root = place
+    file = files.open(f"{root}/a", create=True)
+    file.pwrite([b"0123456789"], 0)
+    assert bytes(file.read_resident(4, 3)) == b"3456"
+    assert bytes(file.read_resident(10, 0)) == b"0123456789"
+    assert file.read_resident(4, 7) is None  # it ends before
+
+
+def test_what_was_evicted_is_not_read_without_waiting(tmp_path):
+    file = PosixFileSystem().open(f"{tmp_path}/a", create=True)
+    content = os.urandom(3 * 4096)
+    file.pwrite([content], 0)
+    if file.read_resident(len(content), 0) is None:
+        pytest.skip("this file system cannot tell what is cached")
+    evict(f"{tmp_path}/a")
+    assert file.read_resident(100, 5000) is None
+    assert file.pread(4096, 4096) == content[4096:8192]
+    assert file.read_resident(100, 5000) == content[5000:5100]
+    assert file.read_resident(4096, 5000) is None  # its end is cold
+
+
 def test_what_a_fault_does_in_memory():
     files = MemoryFileSystem()
     files.make_dirs("/d")

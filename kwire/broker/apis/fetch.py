@@ -6,14 +6,15 @@ v15 the follower's broker epoch (KIP-903), v16 the new leader's address with the
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from kwire.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, CachedPartition, FetchSession, PartitionKey
 from kwire.broker.fetching import FetchWait, Reader, Target
 from kwire.broker.leader_hints import LeaderHints
 from kwire.broker.parked import Parked
+from kwire.broker.sendable import sendable
 from kwire.cluster.replica import Bound
-from kwire.ports.turns import Turn
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.fetch import (
@@ -26,17 +27,23 @@ from kwire.protocol.messages.fetch import (
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
+    SnapshotId,
 )
 from kwire.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
+    from kwire.cluster.replica import PartitionRead
 
+_ORDER = attrgetter("order")
 _BY_TOPIC_ID = 13
 _HINTS = 16
 _BOUNDS = {0: Bound.HIGH_WATERMARK, 1: Bound.LAST_STABLE_OFFSET}
 """By isolation level."""
+
+_NOT_DIVERGING, _NO_LEADER_TOLD, _NO_SNAPSHOT = EpochEndOffset(), LeaderIdAndEpoch(), SnapshotId()
+"""In all answers that have nothing else to say. Never changed."""
 
 _BEFORE_READING = (
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -56,18 +63,13 @@ async def handle(broker: Broker, context: RequestContext, request: FetchRequest)
         # The session is not what the client takes it for, so that nothing can be said of its partitions.
         return FetchResponse(error_code=error.code)
     try:
-        found = await fetch.reader.read_all(fetch.targets.values(), record=True)
-        if (
-            request.max_wait_ms <= 0
-            or found >= request.min_bytes
-            or not fetch.session.partitions
-            or any(target.urgent for target in fetch.targets.values())
-        ):
+        found, urgent = await fetch.reader.read_all(fetch.targets.values(), record=True)
+        if urgent or request.max_wait_ms <= 0 or found >= request.min_bytes or not fetch.session.partitions:
             return await fetch.response()
     except BaseException:
         fetch.end()
         raise
-    return ParkedFetch(fetch, fetch.wait(request.min_bytes, request.max_wait_ms))
+    return ParkedFetch(fetch, fetch.wait(found, request.min_bytes, request.max_wait_ms))
 
 
 def failed(request: FetchRequest, error: KafkaError) -> FetchResponse:
@@ -101,8 +103,9 @@ class ParkedFetch(Parked):
             self._fetch.watch()
             await self._wait.until_enough()
             return await self._fetch.response()
-        finally:
+        except BaseException:
             self._fetch.end()
+            raise
 
 
 class _Fetch:
@@ -139,6 +142,7 @@ class _Fetch:
         self._told = False
         self._gave_way = False
         self._wait: FetchWait | None = None
+        self._hints: LeaderHints | None = None
         self.targets = {asked: self._target(asked) for asked in session.take_due(everything=everything)}
 
     def _open_session(self, request: FetchRequest) -> tuple[FetchSession, bool, bool]:
@@ -161,19 +165,27 @@ class _Fetch:
             session.update(asked)
             return session, kept, False
         session = sessions.resume(request.session_id, request.session_epoch, by_topic_id=by_id, now_ms=now)
-        forgotten = [
-            (topic.topic_id if by_id else topic.topic, index)
-            for topic in request.forgotten_topics_data
-            for index in topic.partitions
-        ]
+        forgotten: list[PartitionKey] = []
+        for dropped in request.forgotten_topics_data:
+            name = dropped.topic_id if by_id else dropped.topic
+            forgotten += [(name, index) for index in dropped.partitions]
         session.update(asked, forgotten)
         if not session.partitions:
             sessions.close(session.id)
             return session, False, False
         return session, True, True
 
-    def wait(self, min_bytes: int, max_wait_ms: int) -> FetchWait:
-        self._wait = FetchWait(self.session, self.reader, self.targets, self._target, min_bytes, max_wait_ms)
+    def wait(self, found: int, min_bytes: int, max_wait_ms: int) -> FetchWait:
+        self._wait = FetchWait(
+            self.session,
+            self.reader,
+            self.targets,
+            self._target,
+            self._broker.alarms,
+            found=found,
+            min_bytes=min_bytes,
+            deadline=self._broker.clock.monotonic() + max_wait_ms / 1000,
+        )
         if self._gave_way:
             self._wait.hurry()
         return self._wait
@@ -230,13 +242,14 @@ class _Fetch:
         """What the targets' latest reads amount to."""
         session = self.session
         response = FetchResponse(session_id=session.id if self._kept else 0)
-        hints = LeaderHints(self._broker, self._context.session, wanted=self._context.api_version >= _HINTS)
         served = []
         topic_response = None
-        turn = Turn(self._broker.clock)
-        for asked, target in sorted(self.targets.items(), key=_by_order):
-            data = await self._data(target, hints)
-            await turn.share()
+        turn = self.reader.turn(len(self.targets))
+        for asked in sorted(self.targets, key=_ORDER):
+            target = self.targets[asked]
+            data = self._failure(target) if target.read is None else await self._data(target, target.read)
+            if turn is not None:
+                await turn.share()
             if self._gave_way:
                 session.make_due(asked)
             elif self._kept:
@@ -265,30 +278,33 @@ class _Fetch:
             session.serve_last(served)
         self._told = not self._gave_way
         self.end()
-        response.node_endpoints = (
-            []
-            if self._from_follower
-            else [
+        if self._hints is not None and not self._from_follower:
+            response.node_endpoints = [
                 NodeEndpoint(node_id=node, host=host, port=port, rack=rack)
-                for node, host, port, rack in hints.endpoints
+                for node, host, port, rack in self._hints.endpoints
             ]
-        )
         return response
 
-    async def _data(self, target: Target, hints: LeaderHints) -> PartitionData:
-        read = target.read
-        if read is None:
-            error = target.error or KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-            data = _error_data(target.asked.index, error)
-            if target.partition is not None or error.code not in _BEFORE_READING:
-                data.aborted_transactions = None
-            hint = hints.after(error, target.topic, target.asked.index)
-            if hint is not None:
-                data.current_leader = LeaderIdAndEpoch(leader_id=hint[0], leader_epoch=hint[1])
-            return data
+    def _failure(self, target: Target) -> PartitionData:
+        error = target.error or KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        data = _error_data(target.asked.index, error)
+        if target.partition is not None or error.code not in _BEFORE_READING:
+            data.aborted_transactions = None
+        context = self._context
+        if self._hints is None:
+            self._hints = LeaderHints(self._broker, context.session, wanted=context.api_version >= _HINTS)
+        hint = self._hints.after(error, target.topic, target.asked.index)
+        if hint is not None:
+            data.current_leader = LeaderIdAndEpoch(leader_id=hint[0], leader_epoch=hint[1])
+        return data
+
+    async def _data(self, target: Target, read: PartitionRead) -> PartitionData:
         data = PartitionData(
             partition_index=target.asked.index,
             error_code=ErrorCode.NONE if target.error is None else target.error.code,
+            diverging_epoch=_NOT_DIVERGING,
+            current_leader=_NO_LEADER_TOLD,
+            snapshot_id=_NO_SNAPSHOT,
             high_watermark=read.high_watermark,
             last_stable_offset=read.last_stable_offset,
             log_start_offset=read.log_start_offset,
@@ -303,12 +319,8 @@ class _Fetch:
                 for aborted in read.aborted
             ]
         if read.slice is not None:
-            data.records = await self._broker.warm(read.slice)
+            data.records = await sendable(self._broker.executor, read.slice)
         return data
-
-
-def _by_order(item: tuple[CachedPartition, Target]) -> int:
-    return item[0].order
 
 
 def _error_data(index: int, error: KafkaError) -> PartitionData:

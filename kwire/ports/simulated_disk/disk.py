@@ -63,6 +63,10 @@ class SimulatedFile:
     def resident(self, position: int, size: int) -> bool:
         return True
 
+    def read_resident(self, size: int, position: int) -> Buffer | None:
+        data = self.pread(size, position)
+        return data if len(data) == size else None
+
     def is_loading_due(self, position: int, size: int) -> bool:
         return False
 

@@ -1,0 +1,23 @@
+"""What a fetch found, in the form in which it is sent: nothing of it waits for the disk on the event loop."""
+
+from __future__ import annotations
+
+from kwire.ports.executor import Executor
+from kwire.ports.files import Buffer, FileSlice
+from kwire.ports.transport import Streamed
+
+SMALL_SLICE_BYTES = 32 * 1024
+"""What is read up to this size is put among the bytes of the answer: sendfile's own call costs more than the copy."""
+
+
+async def sendable(executor: Executor, part: FileSlice | Streamed) -> FileSlice | Streamed | Buffer:
+    """The slice itself if all of it is in memory, its bytes where it is small or cold; what is streamed as it is."""
+    if not isinstance(part, FileSlice):
+        return part
+    if part.size <= SMALL_SLICE_BYTES:
+        data = part.file.read_resident(part.size, part.position)
+        if data is not None:
+            return data
+    elif part.file.resident(part.position, part.size):
+        return part
+    return await executor.run(part.read)

@@ -68,17 +68,18 @@ class Connection:
 
         `spawn` starts a task that lives no longer than the broker.
         """
-        stream, frames, clock = self._stream, self._frames, self._broker.clock
+        stream, frames = self._stream, self._frames
         stream.patient = True
         try:
             while not self._stopping:
-                data = await stream.receive(min(max(frames.missing, _CHUNK), _LARGEST_CHUNK))
+                size = min(max(frames.missing, _CHUNK), _LARGEST_CHUNK) if frames.held else _CHUNK
+                data = await stream.receive(size)
                 if not data:
                     break
                 self._busy = True
-                self._last_active = clock.monotonic()
+                self._last_active = self._broker.clock.monotonic()
                 requests = frames.feed(data)
-                turn = Turn(clock) if len(requests) > 1 else None
+                turn = Turn(self._broker.clock) if len(requests) > 1 else None
                 for frame in requests:
                     await self._handle(understand(self._broker, self._session, frame), spawn)
                     if turn is not None:
@@ -88,7 +89,7 @@ class Connection:
                 await self._flush()
                 if self._memory.limited:
                     await self._account()
-                self._last_active = clock.monotonic()
+                self._last_active = self._broker.clock.monotonic()
                 self._busy = False
             await self._until_drained()
         except StreamClosed:

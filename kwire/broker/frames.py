@@ -14,13 +14,14 @@ class FrameReader:
     the bytes that did arrive are held, whatever size it announces.
     """
 
-    __slots__ = ("_chunks", "_held", "_max_size", "_needed", "error")
+    __slots__ = ("_chunks", "_max_size", "_needed", "error", "held")
 
     def __init__(self, max_size: int) -> None:
         """`max_size`: the largest size a frame may announce (`socket.request.max.bytes`)."""
         self._max_size = max_size
         self._chunks: list[bytes] = []
-        self._held = 0
+        self.held = 0
+        """Bytes held of a frame that is still arriving."""
         self._needed = 0
         self.error: str | None = None
         """Why the stream can't be read on (a size that no request can have); None while it can."""
@@ -28,26 +29,21 @@ class FrameReader:
     @property
     def missing(self) -> int:
         """How many more bytes the frame that is arriving needs at least; 0 between frames."""
-        return self._needed - self._held if self._held else 0
-
-    @property
-    def held(self) -> int:
-        """Bytes held of a frame that is still arriving."""
-        return self._held
+        return self._needed - self.held if self.held else 0
 
     def feed(self, data: bytes) -> list[memoryview]:
         """Takes the next bytes of the stream; returns the frames that are whole now, without their sizes.
 
         A negative size or one above the limit sets `error` and ends the reading; the frames before it are returned.
         """
-        if self._held:
+        if self.held:
             self._chunks.append(data)
-            self._held += len(data)
-            if self._held < self._needed:
+            self.held += len(data)
+            if self.held < self._needed:
                 return []
             data = b"".join(self._chunks)
             self._chunks.clear()
-            self._held = 0
+            self.held = 0
         frames: list[memoryview] = []
         view = memoryview(data)
         position, end = 0, len(data)
@@ -65,5 +61,5 @@ class FrameReader:
             self._needed = 4
         if position < end:
             self._chunks.append(data[position:] if position else data)
-            self._held = end - position
+            self.held = end - position
         return frames

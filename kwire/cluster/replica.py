@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from kwire.ports.files import FileSlice
     from kwire.ports.transport import Streamed
     from kwire.storage.log import Log
-    from kwire.storage.reading import LogRead
     from kwire.storage.timestamps import FoundOffset
     from kwire.storage.transaction_index import AbortedTransaction
 
@@ -59,36 +58,6 @@ class PartitionRead(NamedTuple):
     """For LAST_STABLE_OFFSET only: the aborted transactions that the records meet."""
     tiered: bool = False
     """Whether the offset is in remote storage only, where the caller has to look for it."""
-
-
-class _View(NamedTuple):
-    """A log as one reader may see it at one moment."""
-
-    log: Log
-    upto: int
-    high_watermark: int
-    last_stable_offset: int
-    log_start_offset: int
-    log_end_offset: int
-    diverging: EpochEnd | None
-
-    def nothing(self) -> PartitionRead:
-        return PartitionRead(None, *self[2:7])
-
-    def result(self, found: LogRead, bound: Bound) -> PartitionRead:
-        part = None if found.incomplete else found.slice
-        aborted = None
-        if bound == Bound.LAST_STABLE_OFFSET:
-            aborted = [] if part is None else self.log.aborted(found.offset, found)
-        return PartitionRead(
-            part,
-            self.high_watermark,
-            self.last_stable_offset,
-            self.log_start_offset,
-            self.log_end_offset,
-            None,
-            aborted,
-        )
 
 
 class ListedOffset(NamedTuple):
@@ -185,32 +154,28 @@ class Replica:
         worker thread and awaited. Raises what `local_log` raises, and OFFSET_OUT_OF_RANGE for an offset before the
         log's start or after its end, or where that epoch is unknown here.
         """
-        view = self._view(offset, bound, current_leader_epoch, last_fetched_epoch, leader_only)
-        if view.diverging is not None:
-            return view.nothing()
-        try:
-            found = await view.log.fetch(offset, max_bytes, upto=view.upto, min_one=min_one)
-        except KafkaError as error:
-            if error.code is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
-                return view.nothing()._replace(tiered=True)
-            raise
-        return view.result(found, bound)
-
-    def _view(
-        self, offset: int, bound: Bound, current_leader_epoch: int, last_fetched_epoch: int, leader_only: bool
-    ) -> _View:
         if self.is_leader and self.log is not None and current_leader_epoch in (NO_EPOCH, self.leader_epoch):
             log = self.log
         else:
             log = self.local_log(current_leader_epoch, leader_only=leader_only)
-        end = log.log_end_offset
-        high_watermark = log.high_watermark
-        stable = log.last_stable_offset
-        upto = high_watermark if bound == Bound.HIGH_WATERMARK else end if bound == Bound.LOG_END else stable
-        diverging = None
+        start, end = log.log_start_offset, log.log_end_offset
+        high_watermark, stable = log.high_watermark, log.last_stable_offset
         if last_fetched_epoch != NO_EPOCH:
             diverging = self._divergence(log, offset, last_fetched_epoch)
-        return _View(log, upto, high_watermark, stable, log.log_start_offset, end, diverging)
+            if diverging is not None:
+                return PartitionRead(None, high_watermark, stable, start, end, diverging)
+        upto = high_watermark if bound == Bound.HIGH_WATERMARK else end if bound == Bound.LOG_END else stable
+        try:
+            found = await log.fetch(offset, max_bytes, upto=upto, min_one=min_one)
+        except KafkaError as error:
+            if error.code is ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE:
+                return PartitionRead(None, high_watermark, stable, start, end, tiered=True)
+            raise
+        part = None if found.incomplete else found.slice
+        aborted = None
+        if bound == Bound.LAST_STABLE_OFFSET:
+            aborted = [] if part is None else log.aborted(found.offset, found)
+        return PartitionRead(part, high_watermark, stable, start, end, None, aborted)
 
     def _divergence(self, log: Log, offset: int, epoch: int) -> EpochEnd | None:
         """Where a reader whose last record (before `offset`) has this epoch leaves the history here; None: nowhere."""

@@ -128,7 +128,7 @@ class TcpStream:
             raise StreamClosed("an earlier send did not finish")
         try:
             if len(parts) == 1 and isinstance(parts[0], bytes):
-                await self._send_buffers([parts[0]])
+                await self._send_bytes(parts[0])
                 return
             runs = _runs(parts)
             if len(runs) == 1 and isinstance(runs[0], list):
@@ -163,6 +163,15 @@ class TcpStream:
                 await self._send_streamed(run)
         if _CORK is not None:
             self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, 0)
+
+    async def _send_bytes(self, data: bytes) -> None:
+        try:
+            sent = self._socket.send(data)
+        except BlockingIOError:
+            sent = 0
+        self.sent += sent
+        if sent < len(data):
+            await self._send_buffers([memoryview(data)[sent:]])
 
     async def _send_buffers(self, buffers: list[Buffer]) -> None:
         sock = self._socket

@@ -67,12 +67,12 @@ class Log:
 
     __slots__ = (
         "_commits",
-        "_high_watermark",
         "changed",
         "config",
         "deleted",
         "dir",
         "epochs",
+        "high_watermark",
         "key",
         "last_flush",
         "listener",
@@ -118,7 +118,9 @@ class Log:
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
-        self.high_watermark = loaded.high_watermark
+        self.high_watermark = 0
+        """What consumers may read up to (exclusive): the leader's or follower's view of what is replicated."""
+        self.set_high_watermark(loaded.high_watermark)
         self.tiered_end_offset = 0
         """What is before it (exclusive) is in remote storage, as far as this broker knows (remote.storage.enable)."""
         self.version = 0
@@ -175,33 +177,28 @@ class Log:
 
     # Offsets
 
-    @property
-    def high_watermark(self) -> int:
-        """What consumers may read up to (exclusive): the leader's or follower's view of what is replicated."""
-        return self._high_watermark
-
-    @high_watermark.setter
-    def high_watermark(self, offset: int) -> None:
-        offset = min(max(offset, self.log_start_offset), self.log_end_offset)
-        self._high_watermark = offset
-        self.producer_state.on_high_watermark(offset)
+    def set_high_watermark(self, offset: int) -> None:
+        """Moves the high watermark to `offset`, also back, within the log."""
+        self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
+        self.producer_state.on_high_watermark(self.high_watermark)
 
     def advance_high_watermark(self, offset: int) -> bool:
         """Moves the high watermark to `offset`, at most to the log's end, never back. Whether it moved."""
         if offset > self.log_end_offset:
             offset = self.log_end_offset
-        if offset <= self._high_watermark:
+        if offset <= self.high_watermark:
             return False
-        self._high_watermark = offset
-        self.producer_state.on_high_watermark(offset)
+        self.high_watermark = offset
+        if self.producer_state.unreplicated:
+            self.producer_state.on_high_watermark(offset)
         return True
 
     @property
     def last_stable_offset(self) -> int:
         """What read_committed consumers may read up to (exclusive)."""
         unstable = self.producer_state.first_unstable_offset
-        if unstable is None or unstable >= self._high_watermark:
-            return self._high_watermark
+        if unstable is None or unstable >= self.high_watermark:
+            return self.high_watermark
         return max(unstable, self.log_start_offset)
 
     @property
@@ -215,11 +212,11 @@ class Log:
         Whether it moved. Raises OFFSET_OUT_OF_RANGE beyond the high watermark.
         """
         self.check_usable()
-        if offset > self._high_watermark:
+        if offset > self.high_watermark:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"Cannot increment the log start offset to {offset} of partition {self.name} since it is larger than "
-                f"the high watermark {self._high_watermark}",
+                f"the high watermark {self.high_watermark}",
             )
         if offset <= self.log_start_offset:
             return False

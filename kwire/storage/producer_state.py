@@ -105,10 +105,10 @@ class ProducerStateManager:
         "_last_snapshot_offset",
         "_ongoing",
         "_snapshots",
-        "_unreplicated",
         "directory",
         "end_offset",
         "expiration_ms",
+        "unreplicated",
         "verifications",
     )
 
@@ -133,7 +133,7 @@ class ProducerStateManager:
         # First offset -> producer id. Transactions begin at the log's end, so that they are in order of offsets.
         self._ongoing: dict[int, int] = _NONE
         # (first offset, offset of the marker) of ended transactions whose markers may be above the high watermark.
-        self._unreplicated: list[tuple[int, int]] = _NOTHING
+        self.unreplicated: list[tuple[int, int]] = _NOTHING
         self._last_snapshot_offset = 0
         self._snapshots = _snapshot_offsets(files.list(directory) if file_names is None else file_names)
 
@@ -220,9 +220,9 @@ class ProducerStateManager:
     def first_unstable_offset(self) -> int | None:
         """Where the first transaction begins that is open, or whose marker may be above the high watermark."""
         ongoing = next(iter(self._ongoing), None)
-        if not self._unreplicated:
+        if not self.unreplicated:
             return ongoing
-        unreplicated = self._unreplicated[0][0]
+        unreplicated = self.unreplicated[0][0]
         return unreplicated if ongoing is None else min(ongoing, unreplicated)
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
@@ -239,13 +239,13 @@ class ProducerStateManager:
         """The transaction has ended. It stays unstable until the high watermark has passed its marker."""
         if self._ongoing.pop(completed.first_offset, None) is None:
             raise ValueError(f"{completed} was not open on partition {self.name}")
-        self._unreplicated = self._unreplicated or []
-        insort(self._unreplicated, (completed.first_offset, completed.last_offset))
+        self.unreplicated = self.unreplicated or []
+        insort(self.unreplicated, (completed.first_offset, completed.last_offset))
 
     def on_high_watermark(self, high_watermark: int) -> None:
         """Ended transactions whose markers are below it are stable."""
-        if self._unreplicated:
-            self._unreplicated = [txn for txn in self._unreplicated if txn[1] >= high_watermark] or _NOTHING
+        if self.unreplicated:
+            self.unreplicated = [txn for txn in self.unreplicated if txn[1] >= high_watermark] or _NOTHING
 
     # Forgetting
 
@@ -289,14 +289,14 @@ class ProducerStateManager:
 
     def on_log_start_offset(self, log_start_offset: int) -> None:
         """The log begins later now. Producers are kept even if their records are gone."""
-        if self._unreplicated:
-            self._unreplicated = [txn for txn in self._unreplicated if txn[1] >= log_start_offset] or _NOTHING
+        if self.unreplicated:
+            self.unreplicated = [txn for txn in self.unreplicated if txn[1] >= log_start_offset] or _NOTHING
         self.end_offset = max(self.end_offset, log_start_offset)
         self._last_snapshot_offset = self._snapshots[-1] if self._snapshots else log_start_offset
 
     def _clear(self) -> None:
         self._entries = self._ongoing = _NONE
-        self._unreplicated = _NOTHING
+        self.unreplicated = _NOTHING
 
     def _load(self, log_start_offset: int, now_ms: int) -> None:
         while self._snapshots:

@@ -95,7 +95,12 @@ def read(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool,
 async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool) -> LogRead:
     """See `Log.fetch`."""
     while True:
-        found, was_cold = await _read_warm(log, offset, max_bytes, upto, min_one)
+        was_cold = False
+        try:
+            found = read(log, offset, max_bytes, upto, min_one, may_block=False)
+        except ColdRead as cold:
+            was_cold = True
+            found = await _read_warm(log, offset, max_bytes, upto, min_one, cold)
         version = log.segments.version
         part = found.slice
         # Headers that were read to find it are islands in what is cold: asked about, they would speak for all of it.
@@ -108,19 +113,19 @@ async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one
             return found
 
 
-async def _read_warm(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool) -> tuple[LogRead, bool]:
-    """As `read`; index entries and headers that are cold are read by a worker thread first. And whether any were."""
+async def _read_warm(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool, cold: ColdRead) -> LogRead:
+    """As `read`; index entries and headers that are `cold` are read by a worker thread first."""
     executor = log.services.executor
-    warmed = None
     for _ in range(_MAX_WARMING):
+        await _run(log, executor, cold)
+        warmed = cold.what
         try:
-            return read(log, offset, max_bytes, upto, min_one, may_block=False), warmed is not None
-        except ColdRead as cold:
-            if cold.what == warmed:  # this file system cannot tell what is in memory: it was just read, so it is
+            return read(log, offset, max_bytes, upto, min_one, may_block=False)
+        except ColdRead as more:
+            if more.what == warmed:  # this file system cannot tell what is in memory: it was just read, so it is
                 break
-            await _run(log, executor, cold)
-            warmed = cold.what
-    return read(log, offset, max_bytes, upto, min_one), True
+            cold = more
+    return read(log, offset, max_bytes, upto, min_one)
 
 
 async def _run(log: Log, executor: Executor, cold: ColdRead) -> None:

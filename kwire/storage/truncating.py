@@ -66,13 +66,13 @@ def truncate_fully_and_start_at(log: Log, offset: int, log_start_offset: int | N
     log.epochs.clear()
     log.producer_state.truncate_fully_and_start_at(offset)
     log.log_start_offset = offset if log_start_offset is None else log_start_offset
-    log.high_watermark = offset
+    log.set_high_watermark(offset)
 
 
 def _end_at(log: Log, offset: int) -> None:
     log.changed = True
     log.log_end_offset = offset
-    log.high_watermark = min(log.high_watermark, offset)
+    log.set_high_watermark(min(log.high_watermark, offset))
     # What is appended now must not pass for flushed, or for clean, because of what was here before.
     if log.recovery_point > offset:
         log.recovery_point = offset

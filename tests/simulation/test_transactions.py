@@ -204,7 +204,7 @@ async def test_markers_wait_until_the_decision_is_replicated(autojump_clock):
         await lead(w, "t", -1)
         assert await client.end() is ErrorCode.NONE
         w.cut(here, there)
-        w.log(there, TRANSACTION_STATE).high_watermark = 0  # as if it had not heard of it
+        w.log(there, TRANSACTION_STATE).set_high_watermark(0)  # as if it had not heard of it
         await w.elect(there, TRANSACTION_STATE)
         await lead(w, "t", there)
         await trio.sleep(5)

@@ -58,7 +58,7 @@ async def test_retention_takes_the_clock_at_its_word():
     log = place.open()
     for i in range(6):
         await append(log, "xxxxx", "yyyyy", timestamp=T0 + i)
-    log.high_watermark = log.log_end_offset
+    log.set_high_watermark(log.log_end_offset)
     place.clock.set(-3 * DAY)
     assert await log.delete_old_segments(place.clock.now) == 0
     place.clock.set(3 * DAY)
@@ -68,7 +68,7 @@ async def test_retention_takes_the_clock_at_its_word():
     assert read_all(log) == []
     place.clock.set(-2 * DAY)
     assert await append(log, "new") == 12
-    log.high_watermark = 13
+    log.set_high_watermark(13)
     assert await log.delete_old_segments(place.clock.now) == 0
 
 
@@ -78,7 +78,7 @@ async def test_deleted_files_stay_for_their_delay(jump):
     log = place.open()
     await append(log, "a")
     log.roll()
-    log.high_watermark = 1
+    log.set_high_watermark(1)
     log.advance_log_start(1)
     await log.delete_old_segments(place.clock.now)
     place.clock.set(jump)

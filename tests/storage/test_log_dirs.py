@@ -216,7 +216,7 @@ async def two_dirs(clean):
     for partition in range(80):
         log = await managed.get_or_create("t", partition, TOPIC_ID, config())
         await append(log, "a", "b")
-        log.high_watermark = 2
+        log.set_high_watermark(2)
         log.advance_log_start(1)
     for log_dir in managed.dirs:
         await managed.upkeep.checkpoint_dir(log_dir)

@@ -43,7 +43,7 @@ async def test_an_offset_out_of_range(offset):
 
 async def test_offsets_before_the_log_start_are_gone():
     log = await log_of()
-    log.high_watermark = 20
+    log.set_high_watermark(20)
     log.advance_log_start(7)
     with pytest.raises(KafkaError):
         log.read(6, 100)
@@ -112,9 +112,9 @@ async def test_high_watermark_and_log_start_stay_in_order():
     assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert log.advance_log_start(5)
     assert not log.advance_log_start(5)
-    log.high_watermark = 3
+    log.set_high_watermark(3)
     assert log.high_watermark == 5
-    log.high_watermark = 1000
+    log.set_high_watermark(1000)
     assert log.high_watermark == 20
     assert not log.advance_high_watermark(1000)
 
@@ -125,7 +125,7 @@ async def transactions():
     await log.append_as_leader(idempotent(["t1", "t2"], 0, transactional=True), 0)
     await append(log, "plain")
     assert log.last_stable_offset == 0
-    log.high_watermark = 3
+    log.set_high_watermark(3)
     assert log.last_stable_offset == 0
     await end_transaction(log, commit=False)
     await log.append_as_leader(idempotent(["t3", "t4"], 2, transactional=True), 0)
@@ -137,11 +137,11 @@ async def transactions():
 async def test_the_last_stable_offset_follows_the_markers():
     log = await transactions()
     assert log.last_stable_offset == 0  # the abort marker is not below the high watermark
-    log.high_watermark = 4
+    log.set_high_watermark(4)
     assert log.last_stable_offset == 4
-    log.high_watermark = 6
+    log.set_high_watermark(6)
     assert log.last_stable_offset == 4
-    log.high_watermark = 8
+    log.set_high_watermark(8)
     assert log.last_stable_offset == 8
 
 
@@ -172,7 +172,7 @@ async def test_times():
     assert await log.offset_for_timestamp(T0 + 32) == (T0 + 40, 8, 0)
     assert await log.offset_for_timestamp(T0 + 92) is None
     assert await log.max_timestamp_offset() == (T0 + 91, 19, 0)
-    log.high_watermark = 20
+    log.set_high_watermark(20)
     log.advance_log_start(7)
     assert await log.offset_for_timestamp(0) == (T0 + 31, 7, 0)
 

@@ -36,7 +36,7 @@ class Left:
         for number in range(20):
             await append(log, f"{number}", timestamp=T0 + number, epoch=1 + number // 7)
         await log.append_as_leader(idempotent(["b"], 1), 3)
-        log.high_watermark = log.log_end_offset
+        log.set_high_watermark(log.log_end_offset)
         self.records = read_all(log)
         self.epochs = log.epochs.entries()
         self.bases = [segment.base_offset for segment in log.segments]
@@ -58,7 +58,7 @@ class Left:
     def start(self):
         managed = run(self.house.start)
         log = managed.logs["t", 0]
-        log.high_watermark = log.log_end_offset
+        log.set_high_watermark(log.log_end_offset)
         return log
 
     def check(self, log) -> None:
@@ -164,7 +164,7 @@ def test_the_cleaner_names_the_place_of_what_it_cannot_clean(caplog):
         for number in range(12):
             await append(log, f"{number}")
         log.roll()
-        log.high_watermark = log.log_end_offset
+        log.set_high_watermark(log.log_end_offset)
         position = log.segments[1].find(log.segments[1].base_offset + 1)[0]
         file = log.segments[1].file
         file.pwrite([bytes([file.pread(1, position + 65)[0] ^ 1])], position + 65)

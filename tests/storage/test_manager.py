@@ -17,7 +17,7 @@ async def test_logs_come_back_after_a_clean_stop(caplog):
     log = await managed.get_or_create("t", 0, TOPIC_ID, config())
     assert managed.get("t", 0) is log
     await append(log, "a", "b", "c")
-    log.high_watermark = 3
+    log.set_high_watermark(3)
     log.advance_log_start(1)
     await house.stop(managed, 42)
     assert house.files.read(f"{ROOT}/{layout.CLEAN_SHUTDOWN}") == b'{"version":0,"brokerEpoch":42}'
@@ -117,7 +117,7 @@ async def test_a_deleted_partition_goes_later_and_its_name_begins_anew():
     managed = await house.start()
     log = await managed.get_or_create("t", 0, TOPIC_ID, config(file_delete_delay_ms=5000))
     await append(log, "a", "b")
-    log.high_watermark = 2
+    log.set_high_watermark(2)
     log.advance_log_start(1)
     await managed.upkeep.checkpoint_dir(managed.dirs[0])
     waiting = log.read(1, 1000).slice
@@ -223,7 +223,7 @@ async def test_checkpoints_forget_a_partition_before_its_folder_goes():
     managed = await house.start()
     log = await managed.get_or_create("t", 0, TOPIC_ID, config())
     await append(log, *"abcdef")
-    log.high_watermark = 6
+    log.set_high_watermark(6)
     log.advance_log_start(5)
     await managed.upkeep.checkpoint_dir(managed.dirs[0])
     said = []

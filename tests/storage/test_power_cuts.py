@@ -167,7 +167,7 @@ def test_retention_that_leaves_no_record_leaves_the_offset_that_comes_next(order
         run(log.flush)
         if rolled:
             log.roll()
-        log.high_watermark = log.log_end_offset
+        log.set_high_watermark(log.log_end_offset)
         assert run(log.delete_old_segments, T0 + 10_000) == 1
         place.files.cut_power()
         assert place.open(clean=False, recovery_point=2).log_end_offset == 2
@@ -193,7 +193,7 @@ async def _expire(broker):
     broker.clock.advance(20_000)
     for number in range(2):
         await append(log, f"y{number}", timestamp=broker.clock.wall_ms())
-    log.high_watermark = log.log_end_offset
+    log.set_high_watermark(log.log_end_offset)
 
 
 def test_the_cut_of_a_recovery_lasts(order):
@@ -221,7 +221,7 @@ def test_a_cleaning_that_ends_at_any_call_loses_no_key(order, kill):
         broker.do(partial(_clean, broker), kill=kill)
         broker.start(power_cut=True)
         log = broker.log("t")
-        log.high_watermark = log.log_end_offset
+        log.set_high_watermark(log.log_end_offset)
         seen = read_committed(log)
         assert seen[-2:] == [(4, "k", "c"), (5, "k", "d")]
         assert "gone" not in [value for _, _, value in seen]
@@ -237,7 +237,7 @@ async def _fill(broker, keyed):
     log.roll()
     await append(log, "d")
     await log.flush()
-    log.high_watermark = log.log_end_offset
+    log.set_high_watermark(log.log_end_offset)
 
 
 async def _clean(broker):
@@ -294,4 +294,4 @@ async def _write_twice(broker, keyed):
     log.roll()
     await log.flush()
     await log.append_as_leader(idempotent(["c"], 1), 0)
-    log.high_watermark = log.log_end_offset
+    log.set_high_watermark(log.log_end_offset)

@@ -73,7 +73,7 @@ async def test_after_a_kill_everything_is_built_anew():
     assert again.epochs.entries() == log.epochs.entries()
     assert again.producer_state.entries[7].last_sequence == 1
     assert again.last_stable_offset == 0  # nothing is known to be replicated yet
-    again.high_watermark = again.log_end_offset
+    again.set_high_watermark(again.log_end_offset)
     assert again.last_stable_offset == again.log_end_offset
 
 

@@ -175,7 +175,7 @@ async def test_a_full_dir_is_read_and_the_other_written(house: House) -> None:
     await log.append_as_leader(batch(["offsets"]), 0, origin=Origin.COORDINATOR)
     await refused(log)
     assert managed.dirs[0].online
-    log.high_watermark = end
+    log.set_high_watermark(end)
     assert await log.delete_old_segments(house.clock.now) == 0
     await house.stop(managed)
     assert read_all((await house.start()).logs["t", 0])[:2] == [(0, "a"), (1, "b")]

@@ -16,7 +16,7 @@ async def place_with_log(count=10, **values):
     log = place.open()
     for i in range(count):
         await append(log, f"{i}a", f"{i}b", timestamp=T0 + 10 * i, epoch=i // 4)
-    log.high_watermark = log.log_end_offset
+    log.set_high_watermark(log.log_end_offset)
     return place, log
 
 
@@ -183,7 +183,7 @@ async def test_nothing_above_the_high_watermark_is_deleted():
     for _ in range(6):
         await append(log, "xxxxx", "yyyyy")
     assert await log.delete_old_segments(T0 + WEEK) == 0
-    log.high_watermark = bases(log)[1] + 1
+    log.set_high_watermark(bases(log)[1] + 1)
     assert await log.delete_old_segments(T0 + WEEK) == 1
     assert log.log_start_offset == bases(log)[0]
 
@@ -217,7 +217,7 @@ async def test_records_without_a_time_age_with_their_file():
     place = Place(retention_ms=1000)
     log = place.open()
     await append(log, "x", timestamp=-1)
-    log.high_watermark = 1
+    log.set_high_watermark(1)
     place.clock.advance(1000)
     assert await log.delete_old_segments(place.clock.now) == 0
     place.clock.advance(1)

@@ -26,7 +26,7 @@ async def test_the_loops(autojump_clock):
         for i in range(8):
             await append(log, "x" * 50, timestamp=T0 + i)
         await append(quiet, "x")
-        log.high_watermark = 8
+        log.set_high_watermark(8)
         await wait_all_tasks_blocked()  # the flushes of the rolls
         house.clock.advance(300)
         await trio.sleep(0.4)
@@ -122,7 +122,7 @@ async def test_upkeep_says_once_that_a_dir_failed(caplog):
     for partition in range(30):
         log = await managed.get_or_create("t", partition, TOPIC_ID, config(retention_ms=1))
         await append(log, "a")
-        log.high_watermark = 1
+        log.set_high_watermark(1)
     house.clock.advance(1000)
     house.files.fault = broken(ROOT, "rename")
     await managed.upkeep.delete_old_segments()
@@ -138,7 +138,8 @@ async def test_a_tiered_log_still_begins_where_its_first_segment_does_after_a_re
     log = await managed.get_or_create("t", 0, TOPIC_ID, tiered)
     for i in range(12):
         await append(log, "x" * 50, timestamp=T0 + i)
-    log.high_watermark = log.tiered_end_offset = 12
+    log.tiered_end_offset = 12
+    log.set_high_watermark(12)
     assert await log.delete_old_segments(T0)
     first = log.local_start_offset
     assert log.log_start_offset == 0 < first
@@ -154,7 +155,7 @@ async def test_a_segment_that_vanished_keeps_no_other_dir_from_its_retention(aut
     lost = await managed.get_or_create("lost", 0, TOPIC_ID, config(retention_ms=10))
     other = await managed.get_or_create("t", 0, TOPIC_ID, config(retention_ms=10))
     await append(other, "x", timestamp=T0)
-    other.high_watermark = 1
+    other.set_high_watermark(1)
     house.files.remove(lost.segments.active.path(layout.LOG))
     house.clock.advance(10_000)
     await managed.upkeep.delete_old_segments()

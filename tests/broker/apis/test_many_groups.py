@@ -22,7 +22,7 @@ PARTITIONS = {"offsets.topic.num.partitions": str(MANY)}
 
 
 async def turns_of_another(work: Callable[[], Awaitable[object]]) -> int:
-    """How often another task ran meanwhile."""
+    """How often another task ran meanwhile, give or take one: which of two tasks runs first in a pass is random."""
     turns = 0
 
     async def other() -> None:
@@ -59,7 +59,6 @@ async def test_others_have_their_turn(
         async def ask() -> None:
             await scene.call(request_)
 
-        await ask()  # the first one of its kind takes turns that the next ones don't
         at_once = await turns_of_another(ask)
         monkeypatch.setattr("kwire.ports.turns.TURN_SECONDS", 0.0)
-        assert await turns_of_another(ask) >= at_once + MANY
+        assert await turns_of_another(ask) >= at_once + MANY - 2

@@ -58,7 +58,7 @@ async def put(
     ]
     data = build_batch(records, **options)  # type: ignore[arg-type]
     info = await log.append_as_leader(data, 0, origin=origin)
-    log.high_watermark = log.log_end_offset
+    log.set_high_watermark(log.log_end_offset)
     return info.first_offset
 
 
@@ -71,7 +71,7 @@ async def end(log: Log, producer_id: int = 7, epoch: int = 0, *, commit: bool, c
         timestamp=log.services.clock.wall_ms(),
     )
     await log.append_as_leader(marker, 0, origin=Origin.COORDINATOR)
-    log.high_watermark = log.log_end_offset
+    log.set_high_watermark(log.log_end_offset)
 
 
 async def clean(

@@ -108,7 +108,7 @@ async def test_records_without_a_key_go() -> None:
     """They are of a time when the topic was not compacted."""
     log = compacted_place(cleanup_policy=frozenset({"delete"})).open()
     await log.append_as_leader(build_batch([Record(0, 1, None, b"v", []), Record(1, 2, b"k", b"v", [])]), 0)
-    log.high_watermark = 2
+    log.set_high_watermark(2)
     log.config = compacted_place().config
     await clean(log)
     assert records(log) == [Seen(1, "k", "v")]

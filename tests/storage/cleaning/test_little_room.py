@@ -215,7 +215,7 @@ async def test_what_there_was_no_room_for_is_removed(caplog: pytest.LogCaptureFi
         house.leave(100 * KIB)
         await settle()
         assert len(told(caplog)) == 1
-        log.high_watermark = log.log_end_offset
+        log.set_high_watermark(log.log_end_offset)
         log.advance_log_start(small.base_offset)
         assert await log.delete_old_segments(house.clock.now) == 1
         left = records(log)

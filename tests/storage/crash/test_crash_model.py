@@ -91,7 +91,7 @@ class CrashMachine(RuleBasedStateMachine):
                 assert history.safe == 0
                 assert broker.do(lambda topic=topic: self.create(topic))
             log = broker.log(topic)
-            log.high_watermark = log.log_end_offset
+            log.set_high_watermark(log.log_end_offset)
             history.survived(log, power_cut=broker.power_cut, ordered=broker.disk.order is Order.JOURNAL)
         self.check()
         if again:
@@ -101,7 +101,7 @@ class CrashMachine(RuleBasedStateMachine):
     def check(self):
         for topic, history in self.histories.items():
             log = self.broker.log(topic)
-            log.high_watermark = log.log_end_offset
+            log.set_high_watermark(log.log_end_offset)
             history.check(log)
         self.epoch += 1  # as after every unclean start
 
@@ -152,7 +152,7 @@ class CrashMachine(RuleBasedStateMachine):
     def advance(self, topic, replicated):
         if replicated:
             log = self.broker.log(topic)
-            log.high_watermark = log.log_end_offset
+            log.set_high_watermark(log.log_end_offset)
 
     def produced(self, batch, built):
         return build_batch(

@@ -58,7 +58,7 @@ async def test_a_cleaning_under_way(late: int, autojump_clock) -> None:
     managed = await house.start()
     log = managed.logs["t", 0]
     assert latest(log) == expected
-    log.high_watermark = log.log_end_offset
+    log.set_high_watermark(log.log_end_offset)
     await managed.cleaner.clean(await look(log, None, house.clock.now))
     assert len(records(log)) < 2 * KEYS
     assert latest(log) == expected

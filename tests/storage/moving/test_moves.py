@@ -26,7 +26,7 @@ async def test_a_log_goes_on_in_the_other_dir_as_it_was(autojump_clock) -> None:
     guard = log.begin_verification(9, 0, 0, supports_epoch_bump=False)
     await log.append_as_leader(idempotent(["aborted"], 0, 9, transactional=True), 3, verification=guard)
     await end_transaction(log, 9, commit=False, epoch=0)
-    log.high_watermark = log.log_end_offset
+    log.set_high_watermark(log.log_end_offset)
     log.advance_log_start(7)
     before = read_all(log)
     files, waiting = files_of(house, f"{ONE}/t-0"), log.read(7, 500).slice
@@ -66,7 +66,7 @@ async def test_after_a_kill_right_behind_the_swap_nothing_is_missing(autojump_cl
     log = await a_log(managed)
     for number in range(30):
         await append(log, f"record {number}", epoch=number // 10)
-    log.high_watermark = log.log_end_offset
+    log.set_high_watermark(log.log_end_offset)
     log.advance_log_start(7)
     async with moving(managed):
         await managed.moves.move(log, managed.dirs[1])
@@ -332,7 +332,7 @@ async def test_between_the_renames_there_is_the_copy_alone(autojump_clock, caplo
     log = await a_log(managed)
     for number in range(40):
         await append(log, f"record {number}")
-    log.high_watermark = 40
+    log.set_high_watermark(40)
     log.advance_log_start(3)
     renamed = []
 

@@ -102,7 +102,7 @@ class World:
             if self.disk.ended:  # nobody hears of it any more
                 raise Killed
             self.acknowledged = self.possible
-            log.high_watermark = log.log_end_offset
+            log.set_high_watermark(log.log_end_offset)
         elif chosen < 0.8:
             await managed.moves.move(log, self.random.choice(managed.dirs))
         else:

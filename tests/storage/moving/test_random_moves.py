@@ -65,7 +65,7 @@ class Work:
         elif chosen < 0.75:
             self._truncate(log)
         elif chosen < 0.8:
-            log.high_watermark = log.log_end_offset
+            log.set_high_watermark(log.log_end_offset)
             log.advance_log_start(self.random.randint(log.log_start_offset, log.log_end_offset))
             await log.delete_old_segments(self.house.clock.now)
         elif chosen < 0.85:

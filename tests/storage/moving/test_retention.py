@@ -26,7 +26,7 @@ async def forty_records() -> tuple[House, LogManager, Log]:
     log = await a_log(managed, segment_bytes=200)
     for number in range(40):
         await append(log, f"record {number}")
-    log.high_watermark = 40
+    log.set_high_watermark(40)
     return house, managed, log
 
 

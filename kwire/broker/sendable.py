@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from kwire.ports.executor import Executor
-from kwire.ports.files import Buffer, FileSlice
+from kwire.ports.files import SMALL_SLICE_BYTES, Buffer, FileSlice
 from kwire.ports.transport import Streamed
-
-SMALL_SLICE_BYTES = 32 * 1024
-"""What is read up to this size is put among the bytes of the answer: sendfile's own call costs more than the copy."""
 
 
 async def sendable(executor: Executor, part: FileSlice | Streamed) -> FileSlice | Streamed | Buffer:

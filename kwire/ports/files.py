@@ -123,6 +123,10 @@ class FileLock(Protocol):
     def release(self) -> None: ...
 
 
+SMALL_SLICE_BYTES = 32 * 1024
+"""A slice up to this size is better read than sent as it is: sendfile's own call costs more than the copy."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileSlice:
     """`size` bytes of `file` from `position`: a part of a response that is sent without being read here."""

@@ -454,7 +454,8 @@ class Log:
     async def fetch(self, offset: int, max_bytes: int, *, upto: int | None = None, min_one: bool = False) -> LogRead:
         """As `read`, but never waits for the disk on the event loop: what is cold is read by a worker thread first.
 
-        The slice is in the page cache when it returns, so that sending it does not wait either.
+        The slice is in the page cache when it returns, so that sending it does not wait either; but the last little
+        bit of the log is not looked for there, since who reads so little finds out by reading it.
         """
         try:
             return await reading.fetch(self, offset, max_bytes, upto, min_one)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from kwire.ports.executor import Executor
-from kwire.ports.files import FileSlice
+from kwire.ports.files import SMALL_SLICE_BYTES, FileSlice
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage.batch_walk import ColdRead
 from kwire.storage.damage import Damaged
@@ -103,14 +103,21 @@ async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one
             found = await _read_warm(log, offset, max_bytes, upto, min_one, cold)
         version = log.segments.version
         part = found.slice
+        if part is None:
+            return found
         # Headers that were read to find it are islands in what is cold: asked about, they would speak for all of it.
-        if part is None or not (was_cold or part.file.is_loading_due(part.position, part.size)):
+        if not was_cold and (_is_end(log, part) or not part.file.is_loading_due(part.position, part.size)):
             return found
         await _load(log, log.services.executor, part)
         # The segment may have been cleaned meanwhile: what is asked next of the log, such as which transactions were
         # aborted, would be answered of another file.
         if version == log.segments.version:
             return found
+
+
+def _is_end(log: Log, part: FileSlice) -> bool:
+    """Whether it is the last little bit of the log: nothing comes next that could be loaded with it."""
+    return part.size <= SMALL_SLICE_BYTES and part.position + part.size == log.segments.active.size
 
 
 async def _read_warm(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool, cold: ColdRead) -> LogRead:

@@ -102,6 +102,22 @@ async def test_its_partitions_answer_a_storage_error_and_the_others_serve_on(
         assert (await scene.produce(failing, b"again")).error_code == 0
 
 
+async def test_a_read_that_fails(autojump_clock, caplog) -> None:
+    """What else the fetch asked for is answered."""
+    async with running(DIRS) as scene:
+        await two_topics(scene)
+        scene.files.fault = broken("/two/two-0")
+        partition = FetchPartition(partition=0, partition_max_bytes=1000)
+        topics = [FetchTopic(topic=topic, partitions=[partition]) for topic in ("one", "two")]
+        response = await scene.call(FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics), 12)
+        one, two = (topic.partitions[0] for topic in response.responses)
+        assert (one.error_code, one.high_watermark, bool(one.records)) == (0, 1, True)
+        assert (two.error_code, two.high_watermark, two.records) == (ErrorCode.KAFKA_STORAGE_ERROR, -1, b"")
+        (line,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+        assert line.startswith("log dir /two is offline until the broker restarts")
+        assert "read of two-0 failed" in line
+
+
 async def test_the_dir_of_the_metadata(autojump_clock, caplog) -> None:
     """What is in the other dirs is served, and nothing about the cluster can be changed until the restart."""
     async with running(DIRS) as scene:

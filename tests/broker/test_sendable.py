@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kwire.broker.sendable import SMALL_SLICE_BYTES, sendable
-from kwire.ports.files import FileSlice
+from kwire.broker.sendable import sendable
+from kwire.ports.files import SMALL_SLICE_BYTES, FileSlice
 from kwire.ports.memory_files import MemoryFile, MemoryFileSystem
 
 

@@ -319,7 +319,13 @@ class _Fetch:
                 for aborted in read.aborted
             ]
         if read.slice is not None:
-            data.records = await sendable(self._broker.executor, read.slice)
+            try:
+                data.records = await sendable(self._broker.executor, read.slice)
+            except OSError as error:
+                log = None if target.partition is None else target.partition.log
+                failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+                target.take(None, failure if log is None else log.failed("read", error))
+                return self._failure(target)
         return data
 
 

@@ -1,7 +1,8 @@
-"""`python -m benchmarks.bare_trio ANSWER`: what Trio alone can do with a broker's frames.
+"""`python -m benchmarks.bare_trio ANSWER [FETCHED]`: what Trio alone can do with a broker's frames.
 
 A server on a free port of 127.0.0.1, which it prints. It reads frames, looks at nothing but their sizes, and answers
-each with ANSWER (hex). What it does is what no broker on Trio can do without.
+each with ANSWER (hex). A Fetch it answers with FETCHED, when the next of the others comes. What it does is what no
+broker on Trio can do without.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from struct import unpack_from
 import trio
 
 _CHUNK = 120 * 1024
+_FETCH = b"\0\x01"
 
 
-async def _serve(stream: trio.SocketStream, answer: bytes) -> None:
+async def _serve(stream: trio.SocketStream, waiting: list[trio.SocketStream], answer: bytes, fetched: bytes) -> None:
     held = b""
     while data := await stream.receive_some(_CHUNK):
         held = held + data if held else data
@@ -23,18 +25,24 @@ async def _serve(stream: trio.SocketStream, answer: bytes) -> None:
             (size,) = unpack_from(">i", held, position)
             if len(held) - position - 4 < size:
                 break
+            if held[position + 4 : position + 6] == _FETCH:
+                waiting.append(stream)
+            else:
+                frames += 1
             position += 4 + size
-            frames += 1
         held = held[position:]
         if frames:
             await stream.send_all(answer * frames)
+            while waiting:
+                await waiting.pop().send_all(fetched)
 
 
-async def _main(answer: bytes) -> None:
+async def _main(answer: bytes, fetched: bytes = b"") -> None:
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     print(listener.socket.getsockname()[1], flush=True)
-    await trio.serve_listeners(lambda stream: _serve(stream, answer), [listener])
+    waiting: list[trio.SocketStream] = []
+    await trio.serve_listeners(lambda stream: _serve(stream, waiting, answer, fetched), [listener])
 
 
 if __name__ == "__main__":
-    trio.run(_main, bytes.fromhex(sys.argv[1]))
+    trio.run(_main, *map(bytes.fromhex, sys.argv[1:]))

@@ -1,7 +1,7 @@
 """`python -m benchmarks.limits`: how near kwire is to what Trio alone can do with the same frames.
 
-Producers of one batch a request, each of which waits for its acknowledgement; in turn on kwire and on a server that
-reads the frames and answers them, and does nothing else (`bare_trio.py`).
+Producers of one batch a request, each of which waits for its acknowledgement, and records one by one to a reader that
+waits; in turn on kwire and on a server that reads the frames and answers them, and does nothing else (`bare_trio.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from benchmarks.loads import create_topic
 from benchmarks.process import cpu_seconds
 from benchmarks.raw import Producers
+from benchmarks.raw_passing import Passing
 from kwire.testing.process import BrokerProcess
 
 _TOPIC = "limits"
@@ -37,8 +38,25 @@ class Load:
         plural = "" if self.connections == 1 else "s"
         return f"{self.connections} connection{plural}, {self.records * self.size:,} B a request"
 
+    def begin(self, bootstrap: str) -> Producers:
+        return Producers(bootstrap, _TOPIC, self.connections, records=self.records, size=self.size)
 
-LOADS = [Load(1, 1, 100), Load(50, 1, 100), Load(1, 16, 1_000), Load(50, 16, 1_000)]
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Of 100 bytes, to a reader that waits for each."""
+
+    rate: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.rate:,} records/s to a waiting fetch"
+
+    def begin(self, bootstrap: str) -> Passing:
+        return Passing(bootstrap, _TOPIC, self.rate)
+
+
+LOADS = [Load(1, 1, 100), Load(50, 1, 100), Load(1, 16, 1_000), Load(50, 16, 1_000), Records(1_000)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,32 +67,28 @@ class Cost:
     cpu_s: float
 
 
-def measure(load: Load) -> tuple[Cost, Cost]:
+def measure(load: Load | Records) -> tuple[Cost, Cost]:
     """Of kwire, and of Trio alone right after it."""
     with closing(BrokerProcess()) as broker:
         broker.start()
         create_topic(broker.bootstrap, _TOPIC, 1)
-        with closing(_producers(broker.bootstrap, load)) as producers:
-            ours, answer = _cost(producers, broker.pid), producers.answer
-    with _bare_trio(answer) as (bootstrap, pid), closing(_producers(bootstrap, load)) as producers:
-        return ours, _cost(producers, pid)
+        with closing(load.begin(broker.bootstrap)) as clients:
+            ours, answers = _cost(clients, broker.pid), clients.answers
+    with _bare_trio(answers) as (bootstrap, pid), closing(load.begin(bootstrap)) as clients:
+        return ours, _cost(clients, pid)
 
 
-def _producers(bootstrap: str, load: Load) -> Producers:
-    return Producers(bootstrap, _TOPIC, load.connections, records=load.records, size=load.size)
-
-
-def _cost(producers: Producers, pid: int) -> Cost:
-    producers.run(_WARM_UP_S)
+def _cost(clients: Producers | Passing, pid: int) -> Cost:
+    clients.run(_WARM_UP_S)
     before = cpu_seconds(pid)
-    requests = len(producers.run(_MEASURED_S))
+    requests = len(clients.run(_MEASURED_S))
     return Cost(requests / _MEASURED_S, (cpu_seconds(pid) - before) / requests)
 
 
 @contextmanager
-def _bare_trio(answer: bytes) -> Iterator[tuple[str, int]]:
+def _bare_trio(answers: list[bytes]) -> Iterator[tuple[str, int]]:
     """Its address and its process."""
-    command = [sys.executable, "-m", "benchmarks.bare_trio", answer.hex()]
+    command = [sys.executable, "-m", "benchmarks.bare_trio", *(answer.hex() for answer in answers)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -30,12 +30,12 @@ class Producers:
 
     def __init__(self, bootstrap: str, topic: str, connections: int, *, records: int = 1, size: int = 100) -> None:
         host, port = bootstrap.rsplit(":", 1)
-        self._frame = _request(topic, records, size)
+        self._frame = produce_frame(topic, records, size)
         # Length, correlation id, tags, arrays of one, the topic's name, its partition, no error: what comes before the
         # offset is the same in each answer that accepts a batch.
         self._same = 4 + 4 + 1 + 1 + 1 + len(topic) + 1 + 4 + 2
         self._accepted = b""
-        self.answer = b""
+        self.answers: list[bytes] = []
         """The first one that accepted a batch, whole."""
         self._poll = select.epoll()
         self._sockets: dict[int, socket.socket] = {}
@@ -54,7 +54,7 @@ class Producers:
             connection.sendall(self._frame)
             answer = connection.recv(65536)
             if _accepted(answer):
-                self.answer, self._accepted = answer, answer[: self._same]
+                self.answers, self._accepted = [answer], answer[: self._same]
                 return
             if time.monotonic() > deadline:
                 raise TimeoutError("the topic is not led")
@@ -90,7 +90,8 @@ class Producers:
         self._poll.close()
 
 
-def _request(topic: str, records: int, size: int) -> bytes:
+def produce_frame(topic: str, records: int, size: int) -> bytes:
+    """A Produce of one batch to partition 0, acks=all, with its size in front."""
     now = int(time.time() * 1000)
     batch = build_batch([Record(number, now, None, bytes(size), []) for number in range(records)])
     request = ProduceRequest(

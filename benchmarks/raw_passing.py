@@ -1,0 +1,100 @@
+"""Records one by one to a reader that waits for each: sockets, and nothing else that would cost the client much."""
+
+from __future__ import annotations
+
+import socket
+import time
+from struct import pack, unpack
+
+from benchmarks.raw import produce_frame
+from kwire.protocol import codec
+from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.headers import RequestHeader, decode_response_header, encode_request_header
+from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+
+_VERSION = 12
+_PATIENCE_S = 30.0
+
+
+class Passing:
+    """A producer of `rate` records of 100 bytes a second, acks=all, and a reader with a fetch that waits for the next
+    one, in a session. Partition 0 of the topic, which is empty at first."""
+
+    def __init__(self, bootstrap: str, topic: str, rate: float) -> None:
+        host, port = bootstrap.rsplit(":", 1)
+        self._topic = topic
+        self._rate = rate
+        self._frame = produce_frame(topic, 1, 100)
+        self._producer, self._reader = (socket.create_connection((host, int(port)), _PATIENCE_S) for _ in range(2))
+        for connection in (self._producer, self._reader):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._session = self._epoch = self._offset = 0
+        self.answers: list[bytes] = []
+        """The last ones to a Produce and to a Fetch, whole."""
+        self._until_served()
+
+    def _until_served(self) -> None:
+        """A topic is not led the moment that it is made: then a fetch is answered at once, and has no records."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while True:
+            self._ask()
+            self._producer.sendall(self._frame)
+            self.answers = [_whole(self._producer), _whole(self._reader)]
+            _, body_at = decode_response_header(ApiKey.FETCH, _VERSION, self.answers[1][4:])
+            response = codec.decode(FetchResponse, _VERSION, self.answers[1], 4 + body_at)
+            self._session, self._epoch = response.session_id, 1
+            if response.responses and response.responses[0].partitions[0].records:
+                self._offset = 1
+                self._ask()
+                return
+            if time.monotonic() > deadline:
+                raise TimeoutError("the topic is not led")
+            self._session = self._epoch = 0
+            time.sleep(0.02)
+
+    def _ask(self) -> None:
+        partition = FetchPartition(partition=0, fetch_offset=self._offset, partition_max_bytes=1 << 20)
+        request = FetchRequest(
+            max_wait_ms=30_000,
+            min_bytes=1,
+            session_id=self._session,
+            session_epoch=self._epoch,
+            topics=[FetchTopic(topic=self._topic, partitions=[partition])],
+        )
+        header = encode_request_header(RequestHeader(ApiKey.FETCH, _VERSION, 1, "bench"))
+        frame = header + codec.encode(request, _VERSION)
+        self._reader.sendall(pack(">i", len(frame)) + frame)
+
+    def run(self, seconds: float) -> list[float]:
+        """How long (s) it took each record to get to the reader, in their order."""
+        waits: list[float] = []
+        clock = time.perf_counter
+        due = clock()
+        ends = due + seconds
+        while due < ends:
+            time.sleep(max(0.0, due - clock()))
+            sent = clock()
+            self._producer.sendall(self._frame)
+            _whole(self._producer)
+            _whole(self._reader)
+            waits.append(clock() - sent)
+            self._offset += 1
+            self._epoch += 1
+            self._ask()
+            due += 1 / self._rate
+        return waits
+
+    def close(self) -> None:
+        self._producer.close()
+        self._reader.close()
+
+
+def _whole(connection: socket.socket) -> bytes:
+    """One answer with its size."""
+    data = connection.recv(65536)
+    while len(data) < 4 or len(data) < 4 + unpack(">i", data[:4])[0]:
+        more = connection.recv(65536)
+        if not more:
+            raise ConnectionError("the broker closed the connection")
+        data += more
+    return data

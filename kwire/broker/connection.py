@@ -156,53 +156,58 @@ class Connection:
         response = await call.start(self._broker)
         if response is None:
             return
-        if isinstance(response, Message):
-            self._owe(call.answer(self._broker, response))
-            if self._out_bytes > _FLUSH_BYTES:
-                await self._flush()
-        elif response.pipelined:
+        if not isinstance(response, Message):
+            if response.pipelined:
+                await self._pipe(call, response, spawn)
+                return
+            response = await self._wait_for(call, response)
+        parts = call.answer(self._broker, response)
+        self._out += parts
+        for part in parts:
+            self._out_bytes += len(part)
+        if self._out_bytes > _FLUSH_BYTES:
+            await self._flush()
+
+    async def _pipe(self, call: Call, parked: Parked, spawn: Callable[..., None]) -> None:
+        """Has the drainer send the answer, so that the next request may start."""
+        try:
+            await self._flush()
+        except BaseException:
+            parked.abandon()
+            raise
+        self._pipeline.append((call, parked))
+        if self._stopping:
+            parked.hurry()
+        if not self._draining:
+            self._draining = True
+            self._drained = trio.Event()
+            spawn(self._drain)
+        elif len(self._pipeline) >= _MOST_PIPELINED:
+            await self._until_drained()
+
+    async def _wait_for(self, call: Call, parked: Parked) -> Message:
+        """The response, when what is owed has been sent."""
+        if self._out or self._draining:
             try:
                 await self._flush()
-            except BaseException:
-                response.abandon()
-                raise
-            self._pipeline.append((call, response))
-            if self._stopping:
-                response.hurry()
-            if not self._draining:
-                self._draining = True
-                self._drained = trio.Event()
-                spawn(self._drain)
-            elif len(self._pipeline) >= _MOST_PIPELINED:
                 await self._until_drained()
-        else:
-            if self._out or self._draining:
-                try:
-                    await self._flush()
-                    await self._until_drained()
-                except BaseException:
-                    response.abandon()
-                    raise
-            self._parked = response
+            except BaseException:
+                parked.abandon()
+                raise
+        self._parked = parked
+        self._last_active = self._broker.clock.monotonic()
+        if self._stopping:
+            parked.hurry()
+        try:
+            return await call.finish(self._broker, parked)
+        finally:
+            self._parked = None
             self._last_active = self._broker.clock.monotonic()
-            if self._stopping:
-                response.hurry()
-            try:
-                answer = await call.finish(self._broker, response)
-            finally:
-                self._parked = None
-                self._last_active = self._broker.clock.monotonic()
-            self._owe(call.answer(self._broker, answer))
 
     def _hurry_pipelined(self) -> None:
         for item in self._pipeline:
             if isinstance(item, tuple):
                 item[1].hurry()
-
-    def _owe(self, parts: Parts) -> None:
-        self._out += parts
-        for part in parts:
-            self._out_bytes += len(part)
 
     async def _flush(self) -> None:
         """Sends what is owed, or queues it behind the pipelined answers that are still awaited."""

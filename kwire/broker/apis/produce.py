@@ -80,7 +80,9 @@ async def handle(
     broker: Broker, context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | ParkedProduce | None:
     session, acks = context.session, request.acks
-    topics = _once(request.topic_data)
+    topics = request.topic_data
+    if len(topics) != 1 or len(topics[0].partition_data) != 1:
+        topics = _once(topics)
     verified = _NOTHING_TO_VERIFY
     if _any_transactional(topics):
         transactional_id = request.transactional_id
@@ -183,8 +185,6 @@ _Outcome = Union["tuple[Partition, Appended]", KafkaError, _Refused]
 
 def _once(topics: list[TopicProduceData]) -> list[TopicProduceData]:
     """Each partition once, with what the request says of it last; no topic without partitions, as Kafka has it."""
-    if len(topics) == 1 and len(topics[0].partition_data) == 1:
-        return topics
     merged: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
     for topic in topics:
         if topic.partition_data:

@@ -40,6 +40,9 @@ _FLUSH_BYTES = 256 * 1024
 _MOST_PIPELINED = 128
 """Produce requests of one connection that may wait for replicas at once; the next read waits beyond that."""
 
+_MOST_QUEUED_BYTES = 4 * 1024 * 1024
+"""Answers to what came behind them may wait for them up to this size together; beyond it the next read waits."""
+
 
 class Connection:
     """A connected client from its first byte to its last."""
@@ -56,6 +59,7 @@ class Connection:
         self._pipeline: deque[Parts | tuple[Call, Parked]] = deque()
         self._parked: Parked | None = None
         self._draining = False
+        self._queued_bytes = 0
         self._drained = trio.Event()
         self._stopping = False
         self._sending = False
@@ -212,10 +216,11 @@ class Connection:
     async def _flush(self) -> None:
         """Sends what is owed, or queues it behind the pipelined answers that are still awaited."""
         if self._out:
-            parts, self._out, self._out_bytes = self._out, [], 0
+            parts, size, self._out, self._out_bytes = self._out, self._out_bytes, [], 0
             if self._draining:
                 self._pipeline.append(parts)
-                if len(self._pipeline) >= _MOST_PIPELINED:
+                self._queued_bytes += size
+                if len(self._pipeline) >= _MOST_PIPELINED or self._queued_bytes > _MOST_QUEUED_BYTES:
                     await self._until_drained()
             else:
                 await self._send(parts)
@@ -254,6 +259,7 @@ class Connection:
                 pipeline.clear()
                 self._stream.close()
             self._draining = False
+            self._queued_bytes = 0
             self._drained.set()
             if self._stopping and not self._busy:
                 self._stream.close()

@@ -8,7 +8,10 @@ from kwire.ports.transport import Streamed
 
 
 async def sendable(executor: Executor, part: FileSlice | Streamed) -> FileSlice | Streamed | Buffer:
-    """The slice itself if all of it is in memory, its bytes where it is small or cold; what is streamed as it is."""
+    """The slice itself if all of it is in memory, its bytes where it is small or cold; what is streamed as it is.
+
+    Nothing where the log was cut off meanwhile: half a batch would be taken for a fault. Raises OSError.
+    """
     if not isinstance(part, FileSlice):
         return part
     if part.size <= SMALL_SLICE_BYTES:
@@ -17,4 +20,5 @@ async def sendable(executor: Executor, part: FileSlice | Streamed) -> FileSlice 
             return data
     elif part.file.resident(part.position, part.size):
         return part
-    return await executor.run(part.read)
+    data = await executor.run(part.read)
+    return data if len(data) == part.size else b""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kwire.ports.files import FileSlice
     from kwire.ports.transport import Streamed
     from kwire.storage.log import Log
+    from kwire.storage.log_dir import LogDir
     from kwire.storage.timestamps import FoundOffset
     from kwire.storage.transaction_index import AbortedTransaction
 
@@ -58,6 +59,8 @@ class PartitionRead(NamedTuple):
     """For LAST_STABLE_OFFSET only: the aborted transactions that the records meet."""
     tiered: bool = False
     """Whether the offset is in remote storage only, where the caller has to look for it."""
+    log_dir: LogDir | None = None
+    """Where the slice is. By the time that it is read the log may have been moved."""
 
 
 class ListedOffset(NamedTuple):
@@ -175,7 +178,7 @@ class Replica:
         aborted = None
         if bound == Bound.LAST_STABLE_OFFSET:
             aborted = [] if part is None else log.aborted(found.offset, found)
-        return PartitionRead(part, high_watermark, stable, start, end, None, aborted)
+        return PartitionRead(part, high_watermark, stable, start, end, None, aborted, False, log.log_dir)
 
     def _divergence(self, log: Log, offset: int, epoch: int) -> EpochEnd | None:
         """Where a reader whose last record (before `offset`) has this epoch leaves the history here; None: nowhere."""

@@ -59,11 +59,6 @@ class Alarms:
         self._sleeps_until = -inf
         self._earlier = trio.Event()
 
-    @property
-    def held(self) -> int:
-        """How many are remembered, those that were taken back among them."""
-        return len(self._heap)
-
     def at(self, deadline: float, ring: Callable[[], None]) -> Alarm:
         """Has `ring` called, which must neither raise nor wait, when `clock.monotonic()` comes to `deadline` (s)."""
         heap = self._heap

@@ -38,7 +38,10 @@ class Stream(Protocol):
         """What has arrived, at least one byte, up to max_bytes; b"" at the end of the stream."""
 
     async def send(self, parts: Sequence[Part]) -> None:
-        """Sends all parts in order; file slices go out by sendfile where the stream can."""
+        """Sends all parts in order; file slices go out by sendfile where the stream can.
+
+        Need not be a checkpoint: it waits only if it has to.
+        """
 
     def close(self) -> None:
         """Closes at once, both ways; wakes a task that waits in receive or send with StreamClosed."""

@@ -166,11 +166,14 @@ class Log:
         if self.deleted:
             raise self._deleted()
 
-    def failed(self, what: str, error: OSError) -> KafkaError:
-        """The error to raise after a failed access, which takes the log dir offline unless the log was deleted."""
+    def failed(self, what: str, error: OSError, log_dir: LogDir | None = None) -> KafkaError:
+        """The error to raise after a failed access, which takes the log dir offline unless the log was deleted.
+
+        `log_dir`: where the access was, if the log may have been moved meanwhile.
+        """
         if self.deleted:
             return self._deleted()
-        return self.log_dir.fail(f"{what} of {self.name} failed", error)
+        return (log_dir or self.log_dir).fail(f"{what} of {self.name} failed", error)
 
     def _deleted(self) -> KafkaError:
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self.name} was deleted")

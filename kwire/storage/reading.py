@@ -106,7 +106,7 @@ async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one
         if part is None:
             return found
         # Headers that were read to find it are islands in what is cold: asked about, they would speak for all of it.
-        if not was_cold and (_is_end(log, part) or not part.file.is_loading_due(part.position, part.size)):
+        if not was_cold and (_is_end(log, found) or not part.file.is_loading_due(part.position, part.size)):
             return found
         await _load(log, log.services.executor, part)
         # The segment may have been cleaned meanwhile: what is asked next of the log, such as which transactions were
@@ -115,9 +115,15 @@ async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one
             return found
 
 
-def _is_end(log: Log, part: FileSlice) -> bool:
+def _is_end(log: Log, found: LogRead) -> bool:
     """Whether it is the last little bit of the log: nothing comes next that could be loaded with it."""
-    return part.size <= SMALL_SLICE_BYTES and part.position + part.size == log.segments.active.size
+    part, active = found.slice, log.segments.active
+    return (
+        part is not None
+        and part.size <= SMALL_SLICE_BYTES
+        and found.segment_base == active.base_offset
+        and part.position + part.size == active.size
+    )
 
 
 async def _read_warm(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool, cold: ColdRead) -> LogRead:
@@ -136,22 +142,24 @@ async def _read_warm(log: Log, offset: int, max_bytes: int, upto: int | None, mi
 
 
 async def _run(log: Log, executor: Executor, cold: ColdRead) -> None:
+    log_dir = log.log_dir
     try:
         await executor.run(cold.warm)
         cold.done()
     except OSError as error:
         if cold.stale:
             return
-        raise log.failed("read", error) from error
+        raise log.failed("read", error, log_dir) from error
     except CorruptIndex as error:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{log.dir}: {error}") from error
 
 
 async def _load(log: Log, executor: Executor, part: FileSlice) -> None:
+    log_dir = log.log_dir
     try:
         await executor.run(part.file.load, part.position, part.size)
     except OSError as error:
-        raise log.failed("read", error) from error
+        raise log.failed("read", error, log_dir) from error
 
 
 def aborted(log: Log, offset: int, found: LogRead) -> list[AbortedTransaction]:

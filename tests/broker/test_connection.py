@@ -188,6 +188,27 @@ async def test_what_comes_behind_a_pipelined_request_starts_but_is_answered_afte
     assert await answers(scene.stream, 4) == [(1, "a", 0), (2, "b", 0), (3, "c", 0), (4, "d", 0)]
 
 
+async def test_answers_that_wait_for_one_before_them_are_bounded(scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kwire.broker.connection._MOST_QUEUED_BYTES", 100)
+    first = Waits("a", pipelined=True)
+    scene.script.replies = [first, answer("b" * 40), answer("c" * 40), answer("d")]
+    for number in range(1, 5):
+        await scene.stream.send([request(number)])
+        await trio.testing.wait_all_tasks_blocked()
+    assert scene.script.started == [0, 1, 2]
+    first.go.set()
+    assert [name[0] for _, name, _ in await answers(scene.stream, 4)] == ["a", "b", "c", "d"]
+    assert scene.script.started == [0, 1, 2, 3]
+    again = Waits("e", pipelined=True)
+    scene.script.replies += [again, answer("f"), answer("g")]
+    for number in range(5, 8):
+        await scene.stream.send([request(number)])
+        await trio.testing.wait_all_tasks_blocked()
+    assert scene.script.started == [0, 1, 2, 3, 4, 5, 6]  # what was sent does not count any more
+    again.go.set()
+    assert [name for _, name, _ in await answers(scene.stream, 3)] == ["e", "f", "g"]
+
+
 async def test_a_waiting_request_stands_behind_the_pipelined_ones_before_it(scene) -> None:
     first, second = Waits("a", pipelined=True), Waits("b", pipelined=False)
     scene.script.replies = [first, second]

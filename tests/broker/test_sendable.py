@@ -51,3 +51,11 @@ async def test_what_is_streamed_stays_as_it_is() -> None:
 
     part = Coming()
     assert await sendable(Counting(), part) is part
+
+
+@pytest.mark.parametrize("size", [1000, 1 << 20])
+async def test_nothing_where_it_was_cut_off_meanwhile(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryFile, "resident", lambda self, position, size: False)
+    part = slice_of(size)
+    part.file.truncate(size // 2)
+    assert await sendable(Counting(), part) == b""

@@ -239,7 +239,7 @@ class _Fetch:
         return Target(asked, name, partition, None)
 
     async def response(self) -> FetchResponse:
-        """What the targets' latest reads amount to."""
+        """What the targets' latest reads amount to. The session is free then."""
         session = self.session
         response = FetchResponse(session_id=session.id if self._kept else 0)
         served = []
@@ -322,9 +322,9 @@ class _Fetch:
             try:
                 data.records = await sendable(self._broker.executor, read.slice)
             except OSError as error:
-                log = None if target.partition is None else target.partition.log
-                failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
-                target.take(None, failure if log is None else log.failed("read", error))
+                if read.log_dir is None:
+                    raise
+                target.take(None, read.log_dir.fail(f"read of {target.topic}-{target.asked.index} failed", error))
                 return self._failure(target)
         return data
 

@@ -1,6 +1,6 @@
 """Alarms: being called at a time, for many who wait for something else and hardly ever for so long.
 
-A cancel scope of Trio's with a deadline takes some fifty Python calls, an alarm that is set and taken back a dozen: one
+A cancel scope of Trio's with a deadline takes some fifty Python calls, an alarm that is set and taken back three: one
 task sleeps for all of them.
 """
 

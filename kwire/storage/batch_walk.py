@@ -6,35 +6,13 @@ from collections.abc import Iterator
 
 from kwire.ports.files import File
 from kwire.protocol.records.header import HEADER_SIZE, MAGIC, BatchHeader, crc_matches, read_header
+from kwire.storage.cold_reads import ColdRead, Missing
 
 SEARCH_WINDOW = 16 * 1024
 """Bytes read at once while looking for one batch: a little more than lies between two index entries."""
 
 SCAN_WINDOW = 1024 * 1024
 """Bytes read at once while going through a whole segment."""
-
-
-class ColdRead(Exception):
-    """What is asked for is not in memory: run `warm` in a worker thread, then ask again."""
-
-    def __init__(self, file: File, position: int, size: int) -> None:
-        self.what = f"{file.path}: {size} bytes at {position}"
-        super().__init__(self.what)
-        self._file = file
-        self._position = position
-        self._size = size
-
-    def warm(self) -> None:
-        """Reads it. For a worker thread."""
-        self._file.pread(self._size, self._position)
-
-    @property
-    def stale(self) -> bool:
-        """Whether what was asked for is gone meanwhile, so that a failure means nothing."""
-        return False
-
-    def done(self) -> None:
-        """What is to be done back on the event loop."""
 
 
 def plausible(header: BatchHeader, room: int) -> bool:
@@ -61,7 +39,7 @@ def headers(
         if at + HEADER_SIZE > len(data):
             size = min(window if batch_size < window else HEADER_SIZE, end - position)
             if not may_block and not file.resident(position, size):
-                raise ColdRead(file, position, size)
+                raise ColdRead(Missing(file, position, size))
             data, data_start, at = file.pread(size, position), position, 0
             if len(data) < HEADER_SIZE:
                 return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kwire.ports.executor import Executor
 from kwire.ports.files import SMALL_SLICE_BYTES, FileSlice
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.storage.batch_walk import ColdRead
+from kwire.storage.cold_reads import ColdRead, Missing
 from kwire.storage.damage import Damaged
 from kwire.storage.segment import Segment
 from kwire.storage.sparse_index import CorruptIndex
@@ -100,7 +100,7 @@ async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one
             found = read(log, offset, max_bytes, upto, min_one, may_block=False)
         except ColdRead as cold:
             was_cold = True
-            found = await _read_warm(log, offset, max_bytes, upto, min_one, cold)
+            found = await _read_warm(log, offset, max_bytes, upto, min_one, cold.missing)
         version = log.segments.version
         part = found.slice
         if part is None:
@@ -126,28 +126,29 @@ def _is_end(log: Log, found: LogRead) -> bool:
     )
 
 
-async def _read_warm(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool, cold: ColdRead) -> LogRead:
-    """As `read`; index entries and headers that are `cold` are read by a worker thread first."""
+async def _read_warm(
+    log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool, missing: Missing
+) -> LogRead:
+    """As `read`; index entries and headers that are `missing` are read by a worker thread first."""
     executor = log.services.executor
     for _ in range(_MAX_WARMING):
-        await _run(log, executor, cold)
-        warmed = cold.what
+        await _run(log, executor, missing)
         try:
             return read(log, offset, max_bytes, upto, min_one, may_block=False)
-        except ColdRead as more:
-            if more.what == warmed:  # this file system cannot tell what is in memory: it was just read, so it is
+        except ColdRead as cold:
+            if cold.missing.what == missing.what:  # this file system cannot tell what is in memory: it was just read
                 break
-            cold = more
+            missing = cold.missing
     return read(log, offset, max_bytes, upto, min_one)
 
 
-async def _run(log: Log, executor: Executor, cold: ColdRead) -> None:
+async def _run(log: Log, executor: Executor, missing: Missing) -> None:
     log_dir = log.log_dir
     try:
-        await executor.run(cold.warm)
-        cold.done()
+        await executor.run(missing.warm)
+        missing.done()
     except OSError as error:
-        if cold.stale:
+        if missing.stale:
             return
         raise log.failed("read", error, log_dir) from error
     except CorruptIndex as error:

@@ -14,8 +14,10 @@ from kwire.ports.clock import Clock
 from kwire.ports.files import Buffer, File, FileSystem
 from kwire.protocol.records.header import LOG_OVERHEAD
 from kwire.storage import layout
-from kwire.storage.batch_walk import SEARCH_WINDOW, ColdRead, headers
+from kwire.storage.batch_walk import SEARCH_WINDOW, headers
+from kwire.storage.cold_reads import ColdRead
 from kwire.storage.damage import Damaged, Found, batches, spans
+from kwire.storage.missing_indexes import MissingIndexes
 from kwire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex, OffsetPosition
 from kwire.storage.open_files import OpenFiles
 from kwire.storage.recent_batches import RecentBatches
@@ -29,31 +31,6 @@ if TYPE_CHECKING:
 
 _UNINDEXED_BYTES = 4 * 1024 * 1024
 """An index that says nothing of more than so many bytes at the end has probably lost entries, and is built anew."""
-
-
-class _IndexLoad(ColdRead):
-    """The indexes of a segment are not in memory, or they are wrong."""
-
-    def __init__(self, segment: Segment, *, rebuild: bool) -> None:
-        super().__init__(segment.file, 0, 0)
-        self._segment = segment
-        self._rebuild = rebuild
-        self._version = segment.version
-        self._loaded: tuple[SegmentIndexes, list[AbortedTransaction]] | None = None
-
-    def warm(self) -> None:
-        segment = self._segment
-        indexes = segment.build_indexes(self._file) if self._rebuild else segment.load_indexes(self._file)
-        self._loaded = indexes, segment.load_transactions()
-
-    @property
-    def stale(self) -> bool:
-        return self._version != self._segment.version
-
-    def done(self) -> None:
-        # Others may have loaded them too, and have appended since.
-        if not self.stale and self._loaded is not None and (self._rebuild or self._segment.indexes is None):
-            self._segment.install(*self._loaded)
 
 
 class Segment:
@@ -214,7 +191,7 @@ class Segment:
         """The indexes, loaded if need be. Raises ColdRead if they must be and `may_block` is False."""
         if self.indexes is None:
             if not may_block:
-                raise _IndexLoad(self, rebuild=False)
+                raise ColdRead(MissingIndexes(self, rebuild=False))
             self.install(self.load_indexes(self.file), None)
         assert self.indexes is not None
         return self.indexes
@@ -332,7 +309,7 @@ class Segment:
             return self._find_from(indexes.offsets.floor(offset), offset, may_block)
         except CorruptIndex:
             if self.recent is None and not may_block:
-                raise _IndexLoad(self, rebuild=True) from None
+                raise ColdRead(MissingIndexes(self, rebuild=True)) from None
             rebuilt = self.build_indexes(self.file)
             self.install(rebuilt, self._transactions)
             return self._find_from(rebuilt.offsets.floor(offset), offset, may_block)

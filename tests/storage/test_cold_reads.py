@@ -1,8 +1,10 @@
 """Reads of what is not in the page cache: never on the event loop's thread."""
 
+import gc
 import os
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -150,3 +152,27 @@ async def test_a_slice_outlives_its_segment(place):
     assert isinstance(found.slice, FileSlice)
     assert found.slice.file.fileno() == descriptor
     assert found.slice.read() == expected
+
+
+@pytest.fixture
+def no_collector():
+    """The garbage collector does not come for what is in a cycle: on a quiet broker it may be long in coming."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collector")
+async def test_a_segment_that_was_read_cold_gives_its_bytes_back_when_it_is_removed(place, monkeypatch):
+    monkeypatch.setattr(PosixFile, "resident", lambda self, position, size: False)
+    log = place.open(high_watermark=200)
+    assert await log.fetch(3, 50_000)  # the index is read first, then headers
+    descriptor = log.segments[0].file.fileno()
+    inode = os.fstat(descriptor).st_ino
+    log.advance_log_start(200)
+    await log.delete_old_segments(T0)
+    place.clock.advance(60_000)
+    await place.services.chores.finish_due()
+    with suppress(OSError):  # closed, and nobody has the number again
+        assert os.fstat(descriptor).st_ino != inode

@@ -8,7 +8,7 @@ from kwire.ports.memory_files import MemoryFileSystem
 from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import read_header
 from kwire.storage import layout
-from kwire.storage.batch_walk import ColdRead
+from kwire.storage.cold_reads import ColdRead
 from kwire.storage.open_files import OpenFiles
 from kwire.storage.received import Placed
 from kwire.storage.segment import Segment
@@ -165,12 +165,12 @@ def test_nothing_cold_is_read_by_who_must_not_block():
     with pytest.raises(ColdRead) as missing_index:
         segment.find(BASE + 21, may_block=False)
     assert not cold.warm
-    missing_index.value.warm()
-    missing_index.value.done()
+    missing_index.value.missing.warm()
+    missing_index.value.missing.done()
     with pytest.raises(ColdRead) as missing_header:
         segment.find(BASE + 21, may_block=False)
     assert not cold.warm
-    missing_header.value.warm()
+    missing_header.value.missing.warm()
     assert segment.find(BASE + 21, may_block=False) == segment.find(BASE + 21)
 
 
@@ -178,9 +178,9 @@ def test_indexes_loaded_before_a_truncation_are_not_taken_after_it():
     segment = reopened(filled())
     with pytest.raises(ColdRead) as load:
         segment.find(BASE, may_block=False)
-    load.value.warm()
+    load.value.missing.warm()
     segment.truncate_to(BASE + 10, T0)
-    load.value.done()
+    load.value.missing.done()
     assert segment.find(BASE + 10) is None
 
 

@@ -84,15 +84,26 @@ def new_topic(bootstrap: str, partitions: int) -> str:
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
-    """Creates a topic and waits until clients can use it."""
-    from confluent_kafka.admin import AdminClient, NewTopic
+    """Creates a topic and waits until each partition is led.
+
+    That comes after the metadata tell of a leader, and what is sent with acks=0 in between is lost.
+    """
+    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
     deadline = time.monotonic() + 30
-    while topic not in admin.list_topics(timeout=10).topics:
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"topic {topic} did not appear within 30 s")
+    asked = {TopicPartition(topic, index): OffsetSpec.latest() for index in range(partitions)}
+    while True:
+        try:
+            for found in admin.list_offsets(asked, request_timeout=10).values():
+                found.result()
+            return
+        except KafkaException as error:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"topic {topic} was not led within 30 s") from error
+            time.sleep(0.02)
 
 
 def consume(bootstrap: str, topic: str, partitions: int, records: int, consumers: int = 1) -> float:

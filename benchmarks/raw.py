@@ -25,7 +25,7 @@ _PATIENCE_S = 30.0
 class Producers:
     """So many connections, each with one request under way while `run` runs.
 
-    `frame` is of `records` records of `size` bytes, for partition 0 of the topic.
+    Each request is of `records` records of `size` bytes, for partition 0 of the topic.
     """
 
     def __init__(self, bootstrap: str, topic: str, connections: int, *, records: int = 1, size: int = 100) -> None:
@@ -44,21 +44,15 @@ class Producers:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._sockets[connection.fileno()] = connection
             self._poll.register(connection, select.EPOLLIN)
-        self._wait_for_topic()
+        self._send_first()
 
-    def _wait_for_topic(self) -> None:
-        """A topic is not led the moment that it is made."""
+    def _send_first(self) -> None:
         connection = next(iter(self._sockets.values()))
-        deadline = time.monotonic() + _PATIENCE_S
-        while True:
-            connection.sendall(self._frame)
-            answer = connection.recv(65536)
-            if _accepted(answer):
-                self.answers, self._accepted = [answer], answer[: self._same]
-                return
-            if time.monotonic() > deadline:
-                raise TimeoutError("the topic is not led")
-            time.sleep(0.02)
+        connection.sendall(self._frame)
+        answer = connection.recv(65536)
+        if not _accepted(answer):
+            raise RuntimeError(f"not accepted: {answer!r}")
+        self.answers, self._accepted = [answer], answer[: self._same]
 
     def run(self, seconds: float) -> list[float]:
         """How long (s) each request took that was acknowledged within that time, in their order."""

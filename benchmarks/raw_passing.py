@@ -30,27 +30,20 @@ class Passing:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._session = self._epoch = self._offset = 0
         self.answers: list[bytes] = []
-        """The last ones to a Produce and to a Fetch, whole."""
-        self._until_served()
+        """The first ones to a Produce and to a Fetch, whole."""
+        self._begin()
 
-    def _until_served(self) -> None:
-        """A topic is not led the moment that it is made: then a fetch is answered at once, and has no records."""
-        deadline = time.monotonic() + _PATIENCE_S
-        while True:
-            self._ask()
-            self._producer.sendall(self._frame)
-            self.answers = [_whole(self._producer), _whole(self._reader)]
-            _, body_at = decode_response_header(ApiKey.FETCH, _VERSION, self.answers[1][4:])
-            response = codec.decode(FetchResponse, _VERSION, self.answers[1], 4 + body_at)
-            self._session, self._epoch = response.session_id, 1
-            if response.responses and response.responses[0].partitions[0].records:
-                self._offset = 1
-                self._ask()
-                return
-            if time.monotonic() > deadline:
-                raise TimeoutError("the topic is not led")
-            self._session = self._epoch = 0
-            time.sleep(0.02)
+    def _begin(self) -> None:
+        """Passes the first record on, which begins the session, and has a fetch wait for the next one."""
+        self._ask()
+        self._producer.sendall(self._frame)
+        self.answers = [_whole(self._producer), _whole(self._reader)]
+        _, body_at = decode_response_header(ApiKey.FETCH, _VERSION, self.answers[1][4:])
+        response = codec.decode(FetchResponse, _VERSION, self.answers[1], 4 + body_at)
+        if not (response.responses and response.responses[0].partitions[0].records):
+            raise RuntimeError(f"the record was not passed on: {response}")
+        self._session, self._epoch, self._offset = response.session_id, 1, 1
+        self._ask()
 
     def _ask(self) -> None:
         partition = FetchPartition(partition=0, fetch_offset=self._offset, partition_max_bytes=1 << 20)

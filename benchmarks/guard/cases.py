@@ -124,24 +124,21 @@ class _Client:
         self._session = 0
 
     def begin(self) -> None:
-        """Returns when the first request was taken: a topic is not led the moment that it is made."""
-        answer = self.until_taken(self._request(0, 0))
+        """Returns when the first request was taken."""
+        answer = self.taken(self._request(0, 0))
         self._session = answer.session_id if isinstance(answer, FetchResponse) else 0
         self._number = 1
 
-    def until_taken(self, request: Message) -> Message:
-        deadline = time.monotonic() + _PATIENCE_S
+    def taken(self, request: Message) -> Message:
+        """The answer to a request, which has no error."""
+        self._ask(request)
+        answer = self.answer()
+        _, body_at = decode_response_header(request.api_key, _VERSION, answer)
         response_type = ProduceResponse if isinstance(request, ProduceRequest) else FetchResponse
-        while True:
-            self._ask(request)
-            answer = self.answer()
-            _, body_at = decode_response_header(request.api_key, _VERSION, answer)
-            response = codec.decode(response_type, _VERSION, answer[body_at:])
-            if not _errors(response):
-                return response
-            if time.monotonic() > deadline:
-                raise TimeoutError(str(response))
-            time.sleep(0.02)
+        response = codec.decode(response_type, _VERSION, answer[body_at:])
+        if _errors(response):
+            raise RuntimeError(f"not taken: {response}")
+        return response
 
     def ask(self) -> None:
         """Sends the next request."""
@@ -178,7 +175,7 @@ def measure(case: Case) -> Costs:
             create_topic(broker.bootstrap, _TOPIC, case.partitions)
             client = clients.enter_context(closing(_Client(broker, case.request)))
             for _ in range(case.batches):
-                client.until_taken(produce(MANY)(0, 0))
+                client.taken(produce(MANY)(0, 0))
             client.begin()
             asking = [client]
             if case.waiting is not None:

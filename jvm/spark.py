@@ -41,12 +41,11 @@ class Spark:
         return sorted(maven.jars(self.pom).glob("*.jar"))
 
     def settings(self, scratch: Path) -> dict[str, str]:
-        """SETTINGS and the connector; the temporary files of Spark go to `scratch`, which the caller removes."""
-        java_options = "spark.driver.extraJavaOptions"
+        """All that tests set; the temporary files of Spark go to `scratch`, which the caller removes."""
         return SETTINGS | {
             "spark.jars": ",".join(map(str, self.connector_jars())),
             "spark.local.dir": str(scratch),
-            java_options: f"{SETTINGS[java_options]} {maven.scratch_option(scratch)}",
+            "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {maven.scratch_option(scratch)}",
         }
 
     def environment(self) -> dict[str, str]:
@@ -75,15 +74,20 @@ INSTALLED = _installed()
 SPARK_4_2 = Spark(_REPOSITORY / ".venv-spark-4.2/bin/python", POM_4_2)
 """The one with `transformWithState` in Python."""
 
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+"""Compile quickly, collect simply: a test's Spark lives for minutes.
+
+A JVM that compiles in one tier reserves 48 MiB for compiled code, which one session that serves dozens of tests
+fills (each query brings classes of its own); it then stops compiling and, a little later, fails. So it gets what a
+JVM reserves by default, with all tiers.
+"""
 SETTINGS = {
     "spark.master": "local[2]",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    # Compile quickly, collect simply: a test's Spark lives for less than a minute.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
 }
-"""What tests set, besides `spark.jars`."""
+"""The same for each Spark that tests start in their own process."""

@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from jvm.spark import Spark
+from jvm.spark import JAVA_OPTIONS, Spark
 
 _READY = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = re.compile(r"Successfully registered with master")
@@ -39,7 +39,7 @@ class SparkCluster:
             "spark.cores.max": str(len(self.folders)),
             "spark.executor.cores": "1",
             "spark.executor.memory": "512m",
-            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.executor.extraJavaOptions": JAVA_OPTIONS,
         }
 
     def kill_worker(self, number: int) -> None:

@@ -34,12 +34,15 @@ class SeededLog:
         self._sequences: dict[int, int] = {}
 
     def fill(self) -> None:
-        """Segments of plain batches, of idempotent producers, and of transactions that are committed or aborted."""
+        """Segments of plain batches, of idempotent producers, and of transactions that are committed or aborted.
+
+        The last one has a tombstone that stays, whatever is drawn.
+        """
         side, chance = self._side, self._chance
         idempotent = [self._idempotent() for _ in range(3)]
         names = [side.name(f"{self._topic}-{number}") for number in range(3)]
         producers = {name: init(side, name) for name in names}
-        for _ in range(_SEGMENTS):
+        for rest in reversed(range(_SEGMENTS)):
             for _ in range(_BATCHES_PER_SEGMENT):
                 kind = chance.randrange(4)
                 if kind == 0:
@@ -49,6 +52,8 @@ class SeededLog:
                 else:
                     name = chance.choice(names)
                     self._transaction(name, producers[name], commit=kind == 2)
+            if not rest:
+                self._put(records=[self._record(0)._replace(key=b"once", value=None)])
             self.roll()
         self._put()
 
@@ -78,9 +83,14 @@ class SeededLog:
         self._side.call(end(name, producer, commit=commit), 3)
         complete(self._side, name)
 
-    def _put(self, producer: Producer | None = None, transactional_id: str | None = None) -> None:
+    def _put(
+        self,
+        producer: Producer | None = None,
+        transactional_id: str | None = None,
+        records: list[Record] | None = None,
+    ) -> None:
         chance = self._chance
-        records = [self._record(number) for number in range(chance.randint(1, _MOST_RECORDS))]
+        records = records or [self._record(number) for number in range(chance.randint(1, _MOST_RECORDS))]
         options: dict[str, object] = {"compression": chance.choice(self._codecs)}
         if producer is not None:
             sequence = self._sequences.get(producer.id, 0)

@@ -2,16 +2,26 @@
 
 One request is under way at a time, as Kafka mutes a channel; only a Produce that waits for replicas, its append done,
 lets the next one start. All whole requests that one read brought are handled before the next read, and their answers
-leave in one write. The task that reads also writes, except while a pipelined answer is awaited: then a second task
-(the drainer) writes, so that the reader may start what comes behind.
+leave in one write. Who reads also writes, except while a pipelined answer is awaited: then a second task (the drainer)
+writes, so that the reader may start what comes behind.
+
+A client that produces or fetches is served without its task as long as that need not wait (`kwire.ports.at_once`): the
+connection is then a receiver of its stream (`received`, `resumed`). What needs the task is left to it as it stands:
+
+    run ── receive ──> work off what came        the last request was of an API that often waits
+     └──── attend                                it was a Produce or a Fetch:
+             received ──> advance ──> READ         answered, and so on
+                            ├───────> WAIT         it stands still until its signal; resumed ──> advance
+                            └───────> LEAVE ──> run works off what is left
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -19,8 +29,10 @@ from kwire.broker.context import RequestRefused, Session
 from kwire.broker.dispatch import Call, Parts, understand
 from kwire.broker.frames import FrameReader
 from kwire.broker.parked import Parked
+from kwire.ports.at_once import Signal, go_on, step
+from kwire.ports.attending import Next
 from kwire.ports.transport import Stream, StreamClosed
-from kwire.ports.turns import Turn
+from kwire.ports.turns import TURN_SECONDS, Turn
 from kwire.protocol.schema import Message
 
 if TYPE_CHECKING:
@@ -52,8 +64,23 @@ class Connection:
         self._stream = stream
         self._session = session
         self._frames = FrameReader(broker.config["socket.request.max.bytes"])
+        self.wanted = _CHUNK
+        """How many bytes at most the stream is to bring at once."""
         self._memory = broker.request_memory
         self._taken = 0
+        self._requests: deque[memoryview] = deque()
+        """Frames that were received and not looked at yet."""
+        self._call: Call | None = None
+        """The request that is under way."""
+        self._work: Coroutine[Any, Any, Any] | None = None
+        """What of it stands still or has not begun, where it is done without the task."""
+        self._awaited: Signal | None = None
+        """What it stands still for, if that is not the task."""
+        self._at_once = False
+        """Whether the next request will probably need no task."""
+        self._ended = False
+        self._fault: Exception | None = None
+        """What happened in a call of the stream; for the task to raise."""
         self._out: Parts = []
         self._out_bytes = 0
         self._pipeline: deque[Parts | tuple[Call, Parked]] = deque()
@@ -72,32 +99,21 @@ class Connection:
 
         `spawn` starts a task that lives no longer than the broker.
         """
-        stream, frames = self._stream, self._frames
+        stream = self._stream
         stream.patient = True
         try:
-            while not self._stopping:
-                size = min(max(frames.missing, _CHUNK), _LARGEST_CHUNK) if frames.held else _CHUNK
-                data = await stream.receive(size)
-                if not data:
-                    break
-                self._busy = True
-                self._last_active = self._broker.clock.monotonic()
-                requests = frames.feed(data)
-                turn = Turn(self._broker.clock) if len(requests) > 1 else None
-                for frame in requests:
-                    await self._handle(understand(self._broker, self._session, frame), spawn)
-                    if turn is not None:
-                        await turn.share()
-                if frames.error is not None:
-                    raise RequestRefused(frames.error)
-                await self._flush()
-                if self._memory.limited:
-                    await self._account()
-                self._last_active = self._broker.clock.monotonic()
-                self._busy = False
+            while not self._stopping and not self._ended:
+                if self._at_once and not self._draining and not self._memory.limited:
+                    await stream.attend(self)
+                    fault, self._fault = self._fault, None
+                    if fault is not None:
+                        raise fault
+                else:
+                    self._take(await stream.receive(self.wanted))
+                await self._work_off(spawn)
             await self._until_drained()
         except StreamClosed:
-            pass
+            await self._end_what_was_begun()
         except RequestRefused as refusal:
             self._broker.limited_log.warning(
                 logger, "connection closed", "client=%s reason=%r", self._session.client_host, str(refusal)
@@ -107,6 +123,124 @@ class Connection:
             self._memory.give_back(self._taken)
             stream.close()
             self._hurry_pipelined()
+            if self._work is not None:
+                self._work.close()
+            elif self._parked is not None:
+                self._parked.abandon()
+
+    async def _end_what_was_begun(self) -> None:
+        """A handler that stands amid its work is run to its end, though nobody can be told of it."""
+        if self._call is not None and self._work is not None and self._parked is None and self._awaited is None:
+            with suppress(RequestRefused):
+                left = await self._go_on(self._call, self._work)
+                if isinstance(left, Parked):
+                    left.abandon()
+
+    def _take(self, data: bytes) -> None:
+        if not data:
+            self._ended = True
+            return
+        self._busy = True
+        frames = self._frames
+        self._requests += frames.feed(data)
+        self.wanted = min(max(frames.missing, _CHUNK), _LARGEST_CHUNK) if frames.held else _CHUNK
+
+    async def _work_off(self, spawn: Callable[..., None]) -> None:
+        """Handles what was received, and first of all what was begun without the task."""
+        requests = self._requests
+        turn = Turn(self._broker.clock) if len(requests) > 1 else None
+        if self._call is not None:
+            await self._handle(self._call, spawn)
+        while requests:
+            await self._handle(understand(self._broker, self._session, requests.popleft()), spawn)
+            if turn is not None:
+                await turn.share()
+        if self._frames.error is not None:
+            raise RequestRefused(self._frames.error)
+        await self._flush()
+        if self._memory.limited:
+            await self._account()
+        self._last_active = self._broker.clock.monotonic()
+        self._busy = False
+
+    # Without the task
+
+    def received(self, data: bytes) -> Next:
+        """For the stream that is attended."""
+        self._take(data)
+        return Next.LEAVE if self._ended else self.resumed()
+
+    def resumed(self) -> Next:
+        """For the stream that is attended: handles what was received, as far as that needs no task."""
+        try:
+            return self._advance()
+        except Exception as fault:
+            self._fault = fault
+            return Next.LEAVE
+
+    def _advance(self) -> Next:
+        """As `resumed`. Raises RequestRefused."""
+        broker, requests, call = self._broker, self._requests, self._call
+        turn_ends = 0.0
+        while call is not None or requests:
+            if call is None:
+                call = self._call = understand(broker, self._session, requests.popleft())
+                api = call.api
+                if api.at_once:
+                    self._work = api.handle(broker, call, call.request)
+            if self._work is None:
+                return self._after_answers(Next.LEAVE)
+            try:
+                reason = step(self._work)
+            except StopIteration as ended:
+                self._work = None
+                response = ended.value
+            except Exception as error:
+                self._work = None
+                response = call.failed(broker, error)
+            else:
+                if not isinstance(reason, Signal):
+                    self._awaited = None
+                    return self._after_answers(Next.LEAVE)
+                self._awaited = reason
+                reason.on_set = self._stream.resume
+                self._last_active = broker.clock.monotonic()
+                return self._after_answers(Next.WAIT)
+            if response is not None and not isinstance(response, Message):
+                self._park(call, response)
+                continue
+            self._parked = self._call = None
+            if response is not None:
+                parts = call.answer(broker, response)
+                if not requests and not self._out:
+                    self._stream.send_soon(parts)
+                else:
+                    self._add(parts)
+            if requests:
+                now = broker.clock.monotonic()
+                turn_ends = turn_ends or now + TURN_SECONDS
+                if now >= turn_ends or self._out_bytes > _FLUSH_BYTES:
+                    return self._after_answers(Next.LEAVE)
+            call = None
+        self._last_active = broker.clock.monotonic()
+        if self._stopping or self._frames.error is not None:
+            return self._after_answers(Next.LEAVE)
+        self._busy = False
+        return self._after_answers(Next.READ)
+
+    def _after_answers(self, wanted: Next) -> Next:
+        """What is wanted, when the answers that are owed have been sent."""
+        if self._out:
+            self._stream.send_soon(self._out)
+            self._out, self._out_bytes = [], 0
+        return wanted
+
+    def _park(self, call: Call, parked: Parked) -> None:
+        self._parked = parked
+        if parked.at_once:
+            self._work = call.finish(self._broker, parked)
+            if self._stopping:
+                parked.hurry()
 
     async def _account(self) -> None:
         """Takes room for a request that is arriving before more of it is read, and gives it back after it."""
@@ -132,7 +266,7 @@ class Connection:
         A request that is worked on is something that happens. One that waits is not, as in Kafka, nor is an answer of
         which the client takes nothing.
         """
-        if self._sending:
+        if self._sending or self._stream.unsent:
             if self._stream.sent != self._sent:
                 self._sent = self._stream.sent
                 self._last_active = now
@@ -146,18 +280,32 @@ class Connection:
         if self._parked is not None:
             self._parked.hurry()
         self._hurry_pipelined()
-        if not self._busy and not self._pipeline:
+        if self._stream.unsent:
+            self._stream.resume()  # if that does not call, its task is about to send
+        elif not self._busy and not self._pipeline and not self._sending:
             self._stream.close()
 
     def close(self) -> None:
         """Ends the connection at once."""
+        self._stopping = True
         self._stream.close()
         if self._parked is not None:
             self._parked.hurry()
 
     async def _handle(self, call: Call, spawn: Callable[..., None]) -> None:
-        self._stream.patient = call.patient
-        response = await call.start(self._broker)
+        """Does all there is to do for a request, or what was left of it."""
+        self._stream.patient = call.api.patient
+        self._at_once = call.api.at_once
+        response: Message | Parked | None
+        if self._parked is not None and self._work is not None and self._stream.unsent:
+            await self._send([])  # not before a handler is done: it may hold what others wait for
+        self._call = None
+        if self._work is not None:
+            response = await self._go_on(call, self._work)
+        elif self._parked is not None:
+            response, self._parked = self._parked, None
+        else:
+            response = await call.run(self._broker)
         if response is None:
             return
         if not isinstance(response, Message):
@@ -165,12 +313,25 @@ class Connection:
                 await self._pipe(call, response, spawn)
                 return
             response = await self._wait_for(call, response)
-        parts = call.answer(self._broker, response)
+        self._add(call.answer(self._broker, response))
+        if self._out_bytes > _FLUSH_BYTES:
+            await self._flush()
+
+    async def _go_on(self, call: Call, work: Coroutine[Any, Any, Any]) -> Message | Parked | None:
+        """Goes on with what stands still: a handler, or a parked request that waits."""
+        self._work = None
+        try:
+            return await go_on(work)
+        except Exception as error:
+            return call.failed(self._broker, error)
+        finally:
+            self._parked = None
+
+    def _add(self, parts: Parts) -> None:
+        """An answer that is owed."""
         self._out += parts
         for part in parts:
             self._out_bytes += len(part)
-        if self._out_bytes > _FLUSH_BYTES:
-            await self._flush()
 
     async def _pipe(self, call: Call, parked: Parked, spawn: Callable[..., None]) -> None:
         """Has the drainer send the answer, so that the next request may start."""
@@ -191,7 +352,7 @@ class Connection:
 
     async def _wait_for(self, call: Call, parked: Parked) -> Message:
         """The response, when what is owed has been sent."""
-        if self._out or self._draining:
+        if self._out or self._draining or self._stream.unsent:
             try:
                 await self._flush()
                 await self._until_drained()
@@ -215,6 +376,8 @@ class Connection:
 
     async def _flush(self) -> None:
         """Sends what is owed, or queues it behind the pipelined answers that are still awaited."""
+        if self._stream.unsent:
+            await self._send([])
         if self._out:
             parts, size, self._out, self._out_bytes = self._out, self._out_bytes, [], 0
             if self._draining:

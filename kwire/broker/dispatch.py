@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
@@ -27,44 +26,52 @@ _SIZE = Struct(">i")
 Parts = list[Part]
 
 
-class Call:
+class Call(RequestContext):
     """One request that was understood, and what it takes to answer it."""
 
-    __slots__ = ("_api", "_correlation_id", "context", "patient", "request")
+    __slots__ = ("_correlation_id", "api", "request")
 
-    def __init__(self, api: LoadedApi, context: RequestContext, correlation_id: int, request: object) -> None:
-        self._api = api
-        self.context = context
+    def __init__(
+        self, api: LoadedApi, version: int, client_id: str | None, session: Session, correlation_id: int, request: Any
+    ) -> None:
+        self.api = api
+        self.api_version = version
+        self.client_id = client_id
+        self.session = session
         self._correlation_id = correlation_id
         self.request = request
-        self.patient = api.api.patient
-        """As in the registry."""
 
-    def start(self, broker: Broker) -> Awaitable[Message | Parked | None]:
-        """Runs the handler; returns a response message, a Parked one, or None where no answer is due (acks=0).
-
-        Whatever fails becomes the response that says so; RequestRefused alone is raised.
-        """
-        return self._or_failed(broker, self._api.handle(broker, self.context, self.request))
-
-    def finish(self, broker: Broker, parked: Parked) -> Awaitable[Message]:
-        """Waits for the response that was not there yet; what fails meanwhile becomes a response likewise."""
-        return self._or_failed(broker, parked.response())
-
-    async def _or_failed(self, broker: Broker, work: Awaitable[Any]) -> Any:
+    async def run(self, broker: Broker) -> Message | Parked | None:
+        """Runs the handler. Whatever fails becomes the response that says so; RequestRefused alone is raised."""
         try:
-            return await work
-        except RequestRefused:
-            raise
-        except KafkaError as error:
-            return self._api.failed(self.request, error)
-        except OSError as error:
-            broker.limited_log.error(logger, "request failed", "api=%s error=%r", self._api.api.key.name, str(error))
-            return self._api.failed(self.request, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
-        except Exception:
-            name, version = self._api.api.key.name, self.context.api_version
-            broker.limited_log.error(logger, "request failed", "api=%s version=%d", name, version, exc_info=True)
-            return self._api.failed(self.request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+            response: Message | Parked | None = await self.api.handle(broker, self, self.request)
+            return response
+        except Exception as error:
+            return self.failed(broker, error)
+
+    async def finish(self, broker: Broker, parked: Parked) -> Message:
+        """Waits for the response that was not there yet; what fails meanwhile becomes a response likewise."""
+        try:
+            return await parked.response()
+        except Exception as error:
+            response = self.failed(broker, error)
+            assert response is not None
+            return response
+
+    def failed(self, broker: Broker, error: Exception) -> Message | None:
+        """The response to a request whose handler raised this. Raises RequestRefused alone, as `error` or anew."""
+        api = self.api
+        if isinstance(error, RequestRefused):
+            raise error
+        if isinstance(error, KafkaError):
+            return api.failed(self.request, error)
+        name = api.api.key.name
+        if isinstance(error, OSError):
+            broker.limited_log.error(logger, "request failed", "api=%s error=%r", name, str(error))
+            return api.failed(self.request, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+        version = self.api_version
+        broker.limited_log.error(logger, "request failed", "api=%s version=%d", name, version, exc_info=error)
+        return api.failed(self.request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def answer(self, broker: Broker, response: Message) -> Parts:
         """The response as it goes to the stream: size, header, body.
@@ -72,13 +79,13 @@ class Call:
         One that does not fit its types (a member id made of a client id of 32,767 bytes is too long for a string)
         becomes, as in Apache Kafka, the response that says UNKNOWN_SERVER_ERROR. EncodeError if that does not fit.
         """
-        version = self.context.api_version
-        header = response_header(self._api.api.key, version, self._correlation_id)
+        version = self.api_version
+        header = response_header(self.api.api.key, version, self._correlation_id)
         try:
             body = codec.encode_parts(response, version)
         except codec.EncodeError as error:
             broker.limited_log.error(logger, "response does not fit", "error=%r", str(error))
-            failed = self._api.failed(self.request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+            failed = self.api.failed(self.request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
             body = codec.encode_parts(failed, version)
         if len(body) == 1 and body[0].__class__ is bytes:
             return [b"".join((_SIZE.pack(len(header) + len(body[0])), header, body[0]))]
@@ -98,16 +105,17 @@ def understand(broker: Broker, session: Session, frame: memoryview) -> Call:
         header, body_at = decode_request_header(frame)
     except codec.MalformedError as error:
         raise RequestRefused(f"malformed request header: {error}") from None
-    key, version = header.api_key, header.api_version
-    api = broker.registry.find(key, version)
+    key, version, correlation_id, client_id = header
+    registry = broker.registry
+    api = registry.found.get((key, version)) or registry.find(key, version)
     if api is None:
         if key == ApiKey.API_VERSIONS:
-            versions = broker.registry.find(key, 0)
+            versions = registry.find(key, 0)
             assert versions is not None
-            return Call(versions, RequestContext(0, header.client_id, session), header.correlation_id, None)
+            return Call(versions, 0, client_id, session, correlation_id, None)
         raise RequestRefused(f"unsupported api key {key} version {version}")
     try:
         request: Message = codec.decode(api.request_type, version, frame, body_at)
     except codec.MalformedError as error:
         raise RequestRefused(f"malformed {api.api.key.name} v{version} request: {error}") from None
-    return Call(api, RequestContext(version, header.client_id, session), header.correlation_id, request)
+    return Call(api, version, client_id, session, correlation_id, request)

@@ -11,11 +11,10 @@ from collections import deque
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
-import trio
-
 from kwire.cluster.partition import Partition
 from kwire.cluster.replica import Bound, PartitionRead
 from kwire.ports.alarms import Alarms
+from kwire.ports.at_once import Signal, needs_task
 from kwire.ports.clock import Clock
 from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -137,6 +136,7 @@ class Reader:
         if remote and self._tiering is not None:
             from kwire.broker.tiered import fetch_tiered
 
+            await needs_task()
             await fetch_tiered(self._tiering, remote, self._bound)
         return found, urgent
 
@@ -215,7 +215,7 @@ class FetchWait:
         self._alarms = alarms
         self._deadline = deadline
         self._found = found
-        self._woken: trio.Event | None = None
+        self._woken: Signal | None = None
         """Present while it waits for something to happen."""
         self._hurried = False
 
@@ -239,7 +239,7 @@ class FetchWait:
                     if await self._enough():
                         break
                 else:
-                    self._woken = trio.Event()
+                    self._woken = Signal()
                     await self._woken.wait()
                     self._woken = None
         finally:

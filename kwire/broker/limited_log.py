@@ -33,9 +33,15 @@ class LimitedLog:
             logger.warning("%s " + details, event, *arguments)
 
     def error(
-        self, logger: logging.Logger, event: str, details: str, *arguments: object, exc_info: bool = False
+        self,
+        logger: logging.Logger,
+        event: str,
+        details: str,
+        *arguments: object,
+        exc_info: bool | BaseException = False,
     ) -> None:
-        """The same for what is wrong here; with `exc_info` the traceback of the exception that is being handled."""
+        """The same for what is wrong here; with `exc_info` the traceback of that exception, or of the one that is being
+        handled."""
         if self._counts_in(logger, logging.ERROR, event):
             logger.error("%s " + details, event, *arguments, exc_info=exc_info)
 

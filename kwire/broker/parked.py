@@ -15,6 +15,8 @@ class Parked(ABC):
 
     pipelined: bool = False
     """Whether the connection's next request may start meanwhile (a Produce whose append is done)."""
+    at_once: bool = False
+    """Whether `response` may run without a task, as handlers of the APIs that the registry says so of."""
 
     @abstractmethod
     async def response(self) -> Message:

@@ -7,7 +7,7 @@ request, which keeps the start short. How to add an API: ARCHITECTURE.md.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
 
-Handler = Callable[["Broker", "RequestContext", Any], Awaitable[Any]]
+Handler = Callable[["Broker", "RequestContext", Any], Coroutine[Any, Any, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,8 @@ class Api:
     patient: bool = False
     """Whether thousands may ask for it in one moment, as the members of a group that rebalances do, and who does can
     wait while others produce and fetch."""
+    at_once: bool = False
+    """Whether its handler seldom waits, and may run without a task: `needs_task` stands before what waits."""
 
     def load(self) -> LoadedApi:
         """Imports the messages and the handler."""
@@ -67,12 +69,14 @@ class Api:
 class LoadedApi:
     """An API with its code: the message classes, `handle` and `failed`."""
 
-    __slots__ = ("api", "failed", "handle", "request_type", "response_type")
+    __slots__ = ("api", "at_once", "failed", "handle", "patient", "request_type", "response_type")
 
     def __init__(
         self, api: Api, request_type: type, response_type: type, handle: Handler, failed: Callable[..., Any]
     ) -> None:
         self.api = api
+        self.patient = api.patient
+        self.at_once = api.at_once
         self.request_type = request_type
         self.response_type = response_type
         self.handle = handle
@@ -96,8 +100,8 @@ def _cluster(operation: Operation) -> Needs:
 
 
 APIS: tuple[Api, ...] = (
-    Api(ApiKey.PRODUCE, 3, 13, "produce", _topic(Operation.WRITE), listed_from=0),
-    Api(ApiKey.FETCH, 4, 18, "fetch", _topic(Operation.READ)),
+    Api(ApiKey.PRODUCE, 3, 13, "produce", _topic(Operation.WRITE), listed_from=0, at_once=True),
+    Api(ApiKey.FETCH, 4, 18, "fetch", _topic(Operation.READ), at_once=True),
     Api(ApiKey.LIST_OFFSETS, 1, 11, "list_offsets", _topic(Operation.DESCRIBE)),
     Api(ApiKey.METADATA, 0, 13, "metadata", _topic(Operation.DESCRIBE)),
     Api(ApiKey.OFFSET_COMMIT, 2, 10, "offset_commit", _group(Operation.READ)),
@@ -153,6 +157,8 @@ class Registry:
         self.apis = apis
         self._by_key = {int(api.key): api for api in apis}
         self._loaded: dict[int, LoadedApi] = {}
+        self.found: dict[tuple[int, int], LoadedApi] = {}
+        """What `find` has found, by key and version."""
 
     def find(self, key: int, version: int) -> LoadedApi | None:
         """The API that serves this key and version, or None."""
@@ -163,5 +169,6 @@ class Registry:
                 return None
             loaded = self._loaded[key] = api.load()
         if loaded.api.least <= version <= loaded.api.greatest:
+            self.found[key, version] = loaded
             return loaded
         return None

@@ -120,7 +120,7 @@ class Leadership:
         log = self.log
         if log is None:
             return False
-        end = log.settled_end_offset
+        end = log.log_end_offset if log.commits is None else log.settled_end_offset
         if self.followers:
             if self.under_min_isr:
                 return False

@@ -216,7 +216,7 @@ class Partition(Replica):
                 self.leadership.advance()
             if self._waiters:
                 self.changed()
-        return Appended(info, info.last_offset + 1, epoch)
+        return tuple.__new__(Appended, (info, info.last_offset + 1, epoch))
 
     def acknowledged(self, appended: Appended) -> ErrorCode | None:
         """What an acks=all producer is to be told of its append; None as long as it has to wait."""

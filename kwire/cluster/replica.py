@@ -178,7 +178,9 @@ class Replica:
         aborted = None
         if bound == Bound.LAST_STABLE_OFFSET:
             aborted = [] if part is None else log.aborted(found.offset, found)
-        return PartitionRead(part, high_watermark, stable, start, end, None, aborted, False, log.log_dir)
+        return tuple.__new__(
+            PartitionRead, (part, high_watermark, stable, start, end, None, aborted, False, log.log_dir)
+        )
 
     def _divergence(self, log: Log, offset: int, epoch: int) -> EpochEnd | None:
         """Where a reader whose last record (before `offset`) has this epoch leaves the history here; None: nowhere."""

@@ -6,6 +6,9 @@ less a request costs. A stream takes part while many others receive, and leaves 
 
 Trio wakes everybody who can read in the same pass, so that who comes behind a thousand others is served after all of
 them. Those of the crowd that are patient form a queue instead, of which a few are woken in each pass.
+
+Who need not be woken is called (`Called`): the one task of the crowd does at once what its streams' tasks would do one
+by one, and has all answers of a pass sent when it has handled what came.
 """
 
 from __future__ import annotations
@@ -32,6 +35,9 @@ BUSY_PER_SECOND = 5000.0
 """and at this rate. What waiting in the crowd costs, all share who are ready together: for one it is more than Trio's
 own wait."""
 
+PASS_SECONDS = 0.002
+"""For so long those that are called may have the event loop before other tasks get their turn."""
+
 _TOLD = 0 if not hasattr(select, "epoll") else select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 """What a seat in the crowd is told: each time that something comes, and the end."""
 
@@ -39,8 +45,21 @@ _MOST_EVENTS = 1024
 """So many streams are found ready in one pass; more in the next one."""
 
 
+class Called(Protocol):
+    """A stream that is called instead of being woken. None of its calls may raise, or wait."""
+
+    def ready(self) -> None:
+        """There may be something to read."""
+
+    def resumed(self) -> None:
+        """`Caller.call_soon` asked for it."""
+
+    def push(self) -> None:
+        """`Caller.push_soon` asked for it."""
+
+
 class Seat(Protocol):
-    """Where one stream waits."""
+    """Where one stream waits, or is called."""
 
     joined: bool
     """Whether it waits together with others, some of which are probably served in the same pass of the event loop."""
@@ -58,8 +77,40 @@ class Seat(Protocol):
         """Something was received, or the end: all that was there if it was less than what was asked for (but for urgent
         data, which no Kafka client sends: what is behind them is told of with what comes next)."""
 
+    def caller(self, stream: Called) -> Caller | None:
+        """Who calls the stream from now on; None where it has to wait.
+
+        Raises trio.ClosedResourceError where `leave` came before.
+        """
+
     def leave(self) -> None:
         """The socket is about to be closed."""
+
+
+class Caller(Protocol):
+    """Calls a stream."""
+
+    promising: bool
+    """As of a seat: to be set to `ended` by who received all that was there."""
+    ended: bool
+    """Whether the other side sends no more."""
+
+    async def until_let_go(self) -> None:
+        """Returns after `let_go`. Raises trio.ClosedResourceError where `Seat.leave` comes meanwhile. Once it has
+        returned or raised, the stream is not called any more."""
+
+    def let_go(self) -> None:
+        """The stream is not to be called any more."""
+
+    def look_again(self) -> None:
+        """Has `ready` called when others had their turn: there may be more."""
+
+    def call_soon(self) -> None:
+        """Has `resumed` called when what is under way is done."""
+
+    @property
+    def push_soon(self) -> Callable[[Called], None]:
+        """Has `push` of that stream called when what was received by others, too, is handled."""
 
 
 class Alone:
@@ -81,6 +132,9 @@ class Alone:
     def received(self, *, all_of_it: bool) -> None:
         pass
 
+    def caller(self, stream: Called) -> Caller | None:
+        return None
+
     def leave(self) -> None:
         trio.lowlevel.notify_closing(self._descriptor)
         self._descriptor = -1
@@ -94,10 +148,12 @@ class _CrowdSeat:
         "_descriptor",
         "_others",
         "_since",
+        "called",
         "ended",
         "joined",
         "patient",
         "promising",
+        "push_soon",
         "queued",
         "task",
     )
@@ -115,7 +171,10 @@ class _CrowdSeat:
         """In the crowd: whether the other side sends no more. What there is to receive, the end among it, is not told
         again."""
         self.task: Task | None = None
-        """Who waits in the crowd."""
+        """Who waits in the crowd, or until what is called is let go."""
+        self.called: Called | None = None
+        """Who is called."""
+        self.push_soon = crowd.push_soon
         self.patient = False
         self.queued = False
 
@@ -170,7 +229,38 @@ class _CrowdSeat:
         if all_of_it and self.joined:
             self.promising = self.ended
 
+    def caller(self, stream: Called) -> Caller | None:
+        if self._descriptor < 0:
+            raise trio.ClosedResourceError("the socket was closed")
+        if not (self.joined or self._join()):
+            return None
+        self.called = stream
+        return self
+
+    async def until_let_go(self) -> None:
+        try:
+            if self.called is None:
+                await trio.lowlevel.checkpoint()
+            else:
+                self.task = trio.lowlevel.current_task()
+                await trio.lowlevel.wait_task_rescheduled(self._abort)
+        finally:
+            self.called = None
+            self._others, self._since = self._crowd.received, monotonic()
+
+    def let_go(self) -> None:
+        self.called = None
+        _wake(self)
+
+    def look_again(self) -> None:
+        if self.joined:
+            self._crowd.look_again(self._descriptor)
+
+    def call_soon(self) -> None:
+        self._crowd.call_soon(self)
+
     def leave(self) -> None:
+        self.called = None
         if self._descriptor >= 0:
             if self.joined:
                 self._part()
@@ -182,7 +272,7 @@ class _CrowdSeat:
 
 
 class Crowd:
-    """Wakes those who wait in its seats, as long as `run` runs."""
+    """Wakes those who wait in its seats, and calls those who are to be called, as long as `run` runs."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
@@ -191,6 +281,14 @@ class Crowd:
         """Patient streams that can read, those that could first in front."""
         self.received = 0
         """How often those who have a seat received something."""
+        self._again: list[_CrowdSeat] = []
+        """For whom the last pass had no time."""
+        self._resumed: deque[_CrowdSeat] = deque()
+        self._to_push: list[Called] = []
+        self._passing = False
+        """Whether streams are called just now: what they ask for is done at the end of that."""
+        self._rouser: Task | None = None
+        """Waits for `call_soon` between passes."""
 
     def seat(self, descriptor: int) -> Seat:
         """For a connected socket."""
@@ -212,30 +310,105 @@ class Crowd:
         del self._seats[descriptor]
         self._epoll.unregister(descriptor)
 
+    def call_soon(self, seat: _CrowdSeat) -> None:
+        """Calls who is called in the seat, when the calls that are under way have come to their end."""
+        self._resumed.append(seat)
+        if self._rouser is not None and not self._passing:
+            rouser, self._rouser = self._rouser, None
+            trio.lowlevel.reschedule(rouser)
+
+    def push_soon(self, called: Called) -> None:
+        """Has it send when the pass is over, or at once between passes."""
+        if self._passing:
+            self._to_push.append(called)
+        else:
+            called.push()
+
     async def run(self) -> None:
         """Until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._call_between_passes)
+            await self._run()
+
+    async def _run(self) -> None:
         queue = self._queue
         while True:
-            if queue:
+            if queue or self._again or self._resumed:
                 await trio.lowlevel.checkpoint()
             else:
                 await trio.lowlevel.wait_readable(self._epoll.fileno())
-            for descriptor, mask in self._epoll.poll(0, _MOST_EVENTS):
-                seat = self._seats[descriptor]
-                seat.promising = True
-                if mask != select.EPOLLIN:
-                    seat.ended = True
-                if seat.task is None:
-                    continue
-                if not seat.patient:
-                    _wake(seat)
-                elif not seat.queued:  # more may come while it is in the queue
-                    seat.queued = True
-                    queue.append(seat)
+            ends = monotonic() + PASS_SECONDS
+            while self._look(ends) and monotonic() < ends:  # meanwhile more may have come
+                pass
             for _ in range(min(len(queue), AT_ONCE)):
                 seat = queue.popleft()
                 seat.queued = False
                 _wake(seat)
+
+    def _look(self, ends: float) -> bool:
+        """Wakes those for whom something came, or calls them: first those for whom the last pass had no time. Whether
+        any were called."""
+        called, self._again = self._again, []
+        for descriptor, mask in self._epoll.poll(0, _MOST_EVENTS):
+            seat = self._seats.get(descriptor)
+            if seat is None:  # it left in this very pass
+                continue
+            seat.promising = True
+            if mask != select.EPOLLIN:
+                seat.ended = True
+            if seat.called is not None:
+                called.append(seat)
+            elif seat.task is None:
+                continue
+            elif not seat.patient:
+                _wake(seat)
+            elif not seat.queued:  # more may come while it is in the queue
+                seat.queued = True
+                self._queue.append(seat)
+        if called or self._resumed:
+            self._call(called, ends)
+        return bool(called)
+
+    def _call(self, seats: list[_CrowdSeat], ends: float) -> None:
+        """Has what came handled, and then all answers sent."""
+        self._passing = True
+        for number, seat in enumerate(seats):
+            if seat.called is not None and seat.promising:
+                seat.called.ready()
+                if monotonic() > ends:
+                    self._again += seats[number + 1 :]
+                    break
+        self.received += len(seats) - len(self._again)
+        self._finish(ends)
+        self._passing = False
+
+    def _finish(self, ends: float) -> None:
+        """Does what was asked for meanwhile, though some of it in the next pass if there is so much."""
+        while self._resumed:
+            seat = self._resumed.popleft()
+            if seat.called is not None:
+                seat.called.resumed()
+                if monotonic() > ends:
+                    break
+        to_push, self._to_push = self._to_push, []
+        for called in to_push:
+            called.push()
+
+    async def _call_between_passes(self) -> None:
+        """Until cancelled."""
+
+        def abort(_: object) -> Abort:
+            self._rouser = None
+            return Abort.SUCCEEDED
+
+        while True:
+            self._rouser = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(abort)
+            while self._resumed:
+                self._passing = True
+                self._finish(monotonic() + PASS_SECONDS)
+                self._passing = False
+                await trio.lowlevel.checkpoint()
 
     def close(self) -> None:
         """Nobody waits any more."""

@@ -7,6 +7,8 @@ from typing import Protocol, TypeVar
 
 import trio
 
+from kwire.ports.at_once import needs_task
+
 T = TypeVar("T")
 
 
@@ -23,6 +25,7 @@ class ThreadExecutor:
         self._limiter = trio.CapacityLimiter(threads)
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
+        await needs_task()
         return await trio.to_thread.run_sync(function, *arguments, limiter=self._limiter)
 
 
@@ -30,5 +33,6 @@ class InlineExecutor:
     """Runs at once, in the caller: for simulation, where an order of events must come from the seed alone."""
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
+        await needs_task()
         await trio.lowlevel.checkpoint()
         return function(*arguments)

@@ -127,9 +127,12 @@ SMALL_SLICE_BYTES = 32 * 1024
 """A slice up to this size is better read than sent as it is: sendfile's own call costs more than the copy."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FileSlice:
-    """`size` bytes of `file` from `position`: a part of a response that is sent without being read here."""
+    """`size` bytes of `file` from `position`: a part of a response that is sent without being read here.
+
+    Not to be changed; frozen it is not, since each fetch makes one, which would take twice as long.
+    """
 
     file: File
     position: int

@@ -21,6 +21,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 
+from kwire.ports.attending import Attendance, Receiver
 from kwire.ports.files import Buffer, FileSlice
 from kwire.ports.transport import Part, Stream, StreamClosed, Streamed
 
@@ -173,6 +174,8 @@ class MemoryStream:
         self._outgoing = outgoing
         self._closed = False
         self._torn = False
+        self._attendance: Attendance | None = None
+        self._soon: list[Part] = []
 
     async def receive(self, max_bytes: int) -> bytes:
         await trio.lowlevel.checkpoint()
@@ -187,12 +190,31 @@ class MemoryStream:
                     return b""
             await pipe.changed.wait()
 
+    async def attend(self, receiver: Receiver) -> None:
+        self._attendance = Attendance()
+        try:
+            await self._attendance.run(self, receiver)
+        finally:
+            self._attendance = None
+
+    def resume(self) -> None:
+        if self._attendance is not None:
+            self._attendance.resume()
+
+    def send_soon(self, parts: Sequence[Part]) -> None:
+        self._soon += parts
+
+    @property
+    def unsent(self) -> bool:
+        return bool(self._soon) or (self._attendance is not None and self._attendance.sending)
+
     async def send(self, parts: Sequence[Part]) -> None:
         await trio.lowlevel.checkpoint()
         if self._torn:
             raise StreamClosed("an earlier send did not finish")
+        soon, self._soon = self._soon, []
         try:
-            for part in parts:
+            for part in (*soon, *parts):
                 if isinstance(part, bytes | bytearray | memoryview | FileSlice):
                     await self._send(_bytes_of(part))
                 else:
@@ -229,6 +251,8 @@ class MemoryStream:
         self._network.forget(self)
         self._outgoing.end()
         self.wake()
+        if self._attendance is not None:
+            self._attendance.end(StreamClosed("this side was closed"))
 
     def wake(self) -> None:
         """Lets whoever waits at this end look again."""

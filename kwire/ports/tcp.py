@@ -3,12 +3,6 @@
 Sockets are the operating system's own in non-blocking mode, not Trio's wrappers: an operation is tried at once and only
 where the kernel says "not now" does the task wait for readiness, which keeps a request and its answer inline. Where
 many streams receive they wait together (`crowd.py`), nothing is tried that is told anyway, and answers leave together.
-
-What `send` does with its parts:
-
-    buffers                  one gathered sendmsg
-    file slice               os.sendfile, from the page cache to the socket
-    both, one after another  the socket is corked meanwhile, so that header, file and trailer fill packets together
 """
 
 from __future__ import annotations
@@ -17,37 +11,16 @@ import errno
 import logging
 import os
 import socket
-import time
 from collections.abc import Awaitable, Callable, Sequence
 
 import trio
-from trio.lowlevel import (
-    cancel_shielded_checkpoint,
-    checkpoint,
-    checkpoint_if_cancelled,
-    notify_closing,
-    wait_readable,
-    wait_writable,
-)
+from trio.lowlevel import checkpoint, notify_closing, wait_readable, wait_writable
 
 from kwire.ports.crowd import Alone, Seat, open_crowd
-from kwire.ports.files import Buffer, FileSlice
-from kwire.ports.transport import Part, Stream, StreamClosed, Streamed
+from kwire.ports.tcp_stream import TcpStream
+from kwire.ports.transport import Stream, StreamClosed
 
 log = logging.getLogger(__name__)
-
-RECEIVING_SECONDS = 0.0005
-"""For so long a stream may receive what is there already before other tasks get their turn: a pass of the event loop
-takes some 30 Python calls, all else of a small request 100."""
-
-SENDFILE_BYTES = 1024 * 1024
-"""About so much is sent from files before other tasks get their turn."""
-
-READ_CHUNK_BYTES = 256 * 1024
-"""How much of a file is read at a time where it cannot be sent by sendfile."""
-
-IOV_MAX = min(os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in os.sysconf_names else 1024, 1024)
-"""The most buffers one sendmsg may carry."""
 
 ACCEPTED_AT_ONCE = 32
 """So many connections are accepted before other tasks get their turn. One by one would be too slow where all clients
@@ -64,161 +37,10 @@ CONNECT_ATTEMPT_SECONDS = 3.0
 """How long an address that does not answer may keep the next address of the same host name waiting."""
 
 _OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-_NO_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 _NO_SUCH_FAMILY = {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT}
 _EVERY_ADDRESS = [(int(socket.AF_INET6), "::"), (int(socket.AF_INET), "0.0.0.0")]
 _MAPPED = "::ffff:"
 """Before an IPv4 address that is written as an IPv6 one."""
-_CORK: int | None = getattr(socket, "TCP_CORK", None)
-
-
-class TcpStream:
-    """A connected TCP socket. Buffers given to `send` are bytes-like with items of one byte.
-
-    A send that fails or is cancelled half-way leaves the peer with a torn frame: from then on every send fails.
-    """
-
-    def __init__(self, sock: socket.socket, peer: tuple[str, int], seat: Seat) -> None:
-        self.peer_host, self.peer_port = peer
-        self.sent = 0
-        self.patient = False
-        self._socket = sock
-        self._seat = seat
-        self._torn = False
-        self._turn_ends = 0.0
-
-    async def receive(self, max_bytes: int) -> bytes:
-        if self.patient or not self._seat.promising:
-            return await self._receive(max_bytes)
-        await checkpoint_if_cancelled()
-        try:
-            data = self._socket.recv(max_bytes)
-        except BlockingIOError:
-            self._seat.promising = False
-            return await self._receive(max_bytes)
-        except OSError as error:
-            raise _closed(error) from error
-        self._seat.received(all_of_it=len(data) < max_bytes)
-        if time.monotonic() > self._turn_ends:  # a peer that never pauses must not keep the others waiting
-            await cancel_shielded_checkpoint()
-            self._turn_ends = time.monotonic() + RECEIVING_SECONDS
-        return data
-
-    async def _receive(self, max_bytes: int) -> bytes:
-        while True:
-            try:
-                await self._seat.wait(patient=self.patient)
-                self._turn_ends = time.monotonic() + RECEIVING_SECONDS
-                data = self._socket.recv(max_bytes)
-            except BlockingIOError:
-                self._seat.promising = False
-                continue
-            except (OSError, trio.ClosedResourceError) as error:
-                raise _closed(error) from error
-            self._seat.received(all_of_it=len(data) < max_bytes)
-            return data
-
-    async def send(self, parts: Sequence[Part]) -> None:
-        if self._seat.joined:
-            # The others of this pass handle what they received first, then all send: a client that waits for answers to
-            # many requests is woken by the first and finds the rest there. To wake it for each would be a quarter of
-            # what a small request costs.
-            await checkpoint()
-        if self._torn:
-            raise StreamClosed("an earlier send did not finish")
-        try:
-            if len(parts) == 1 and isinstance(parts[0], bytes):
-                await self._send_bytes(parts[0])
-                return
-            runs = _runs(parts)
-            if len(runs) == 1 and isinstance(runs[0], list):
-                await self._send_buffers(runs[0])
-            elif runs:
-                await self._send_runs(runs)
-        except (OSError, ValueError, trio.ClosedResourceError) as error:
-            self._torn = True
-            raise _closed(error) from error
-        except BaseException:
-            self._torn = True
-            raise
-
-    def close(self) -> None:
-        if self._socket.fileno() >= 0:
-            self._seat.leave()
-            self._socket.close()
-
-    async def _send_runs(self, runs: list[list[Buffer] | FileSlice | Streamed]) -> None:
-        if _CORK is not None:
-            self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, 1)
-        shared = self.sent
-        for run in runs:
-            if self.sent - shared >= SENDFILE_BYTES:
-                await checkpoint()
-                shared = self.sent
-            if isinstance(run, FileSlice):
-                await self._send_slice(run)
-            elif isinstance(run, list):
-                await self._send_buffers(run)
-            else:
-                await self._send_streamed(run)
-        if _CORK is not None:
-            self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, 0)
-
-    async def _send_bytes(self, data: bytes) -> None:
-        try:
-            sent = self._socket.send(data)
-        except BlockingIOError:
-            sent = 0
-        self.sent += sent
-        if sent < len(data):
-            await self._send_buffers([memoryview(data)[sent:]])
-
-    async def _send_buffers(self, buffers: list[Buffer]) -> None:
-        sock = self._socket
-        left = sum(map(len, buffers))
-        while left:
-            window = buffers if len(buffers) <= IOV_MAX else buffers[:IOV_MAX]
-            try:
-                sent = sock.send(window[0]) if len(window) == 1 else sock.sendmsg(window)
-            except BlockingIOError:
-                await wait_writable(sock.fileno())
-                continue
-            self.sent += sent
-            left -= sent
-            if left:
-                buffers = _rest(buffers, sent)
-
-    async def _send_streamed(self, part: Streamed) -> None:
-        position = 0
-        while position < len(part):
-            data = await part.read_from(position)
-            await self._send_buffers([data])
-            position += len(data)
-
-    async def _send_slice(self, part: FileSlice) -> None:
-        descriptor = part.file.fileno()
-        position, end = part.position, part.position + part.size
-        while descriptor is not None and position < end:
-            try:
-                sent = os.sendfile(self._socket.fileno(), descriptor, position, min(end - position, SENDFILE_BYTES))
-            except BlockingIOError:
-                await wait_writable(self._socket.fileno())
-                continue
-            except OSError as error:
-                if error.errno not in _NO_SENDFILE:
-                    raise
-                descriptor = None  # a file system that cannot do it: read and send
-                continue
-            if sent == 0:
-                raise StreamClosed(f"{part.file.path} ends before byte {end}")
-            self.sent += sent
-            position += sent
-            if position < end:
-                await checkpoint()
-        while position < end:
-            data = _read(part, position, min(end - position, READ_CHUNK_BYTES))
-            await self._send_buffers([data])
-            position += len(data)
 
 
 class TcpListener:
@@ -415,45 +237,3 @@ async def _resolve(host: str, port: int, flags: int) -> list[tuple[int, str]]:
 
 def _peer(address: tuple[str, int] | tuple[str, int, int, int]) -> tuple[str, int]:
     return address[0].removeprefix(_MAPPED), address[1]  # an IPv4 client of a dual-stack listener is an IPv4 client
-
-
-def _closed(error: Exception) -> StreamClosed:
-    return StreamClosed((error.strerror if isinstance(error, OSError) else None) or "this side was closed")
-
-
-def _read(part: FileSlice, position: int, size: int) -> bytes:
-    data = part.file.pread(size, position)
-    if len(data) != size:
-        raise StreamClosed(f"{part.file.path} ends before byte {position + size}")
-    return data
-
-
-def _runs(parts: Sequence[Part]) -> list[list[Buffer] | FileSlice | Streamed]:
-    """Parts grouped into runs of buffers, file slices, what is streamed; empty ones left out."""
-    runs: list[list[Buffer] | FileSlice | Streamed] = []
-    run: list[Buffer] = []
-    for part in parts:
-        if not len(part):
-            continue
-        if isinstance(part, bytes | bytearray | memoryview):
-            run.append(part)
-        else:
-            if run:
-                runs.append(run)
-                run = []
-            runs.append(part)
-    if run:
-        runs.append(run)
-    return runs
-
-
-def _rest(buffers: list[Buffer], sent: int) -> list[Buffer]:
-    """What is left of the buffers after their first `sent` bytes."""
-    index = 0
-    while index < len(buffers) and sent >= len(buffers[index]):
-        sent -= len(buffers[index])
-        index += 1
-    rest = buffers[index:]
-    if sent:
-        rest[0] = memoryview(rest[0])[sent:]
-    return rest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from kwire.ports.attending import Receiver
 from kwire.ports.files import Buffer, FileSlice
 
 
@@ -43,8 +44,23 @@ class Stream(Protocol):
         Need not be a checkpoint: it waits only if it has to.
         """
 
+    async def attend(self, receiver: Receiver) -> None:
+        """Calls the receiver with what arrives, until it wants to be left: all that its calls do is done at once, where
+        the stream can do so without waking the task that awaits this. May also return when something is `unsent`."""
+
+    def resume(self) -> None:
+        """Has the receiver that is attended called soon (`resumed`); nothing else happens if there is none."""
+
+    def send_soon(self, parts: Sequence[Part]) -> None:
+        """For a receiver, in its calls: sends all parts in order, after what is due now. What can't be sent without
+        waiting stays `unsent`."""
+
+    @property
+    def unsent(self) -> bool:
+        """Whether something of `send_soon` is left, which the next `send` sends first, or is being sent."""
+
     def close(self) -> None:
-        """Closes at once, both ways; wakes a task that waits in receive or send with StreamClosed."""
+        """Closes at once, both ways; wakes a task that waits in receive, attend or send with StreamClosed."""
 
 
 class Listener(Protocol):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import trio
 
+from kwire.ports.at_once import needs_task
 from kwire.ports.clock import Clock
 
 TURN_SECONDS = 0.005
@@ -31,5 +32,6 @@ class Turn:
     async def share(self) -> None:
         """Lets other tasks run if this one has had its time; else returns at once, and costs next to nothing."""
         if self._clock.monotonic() >= self._ends:
+            await needs_task()
             await trio.lowlevel.checkpoint()
             self._ends = self._clock.monotonic() + TURN_SECONDS

@@ -18,7 +18,9 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from kwire.config.definition import MAX_LONG
 from kwire.config.topic import LogConfig
+from kwire.ports.at_once import needs_task
 from kwire.ports.files import Buffer
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import read_end_txn_marker
@@ -28,6 +30,7 @@ from kwire.protocol.records.header import (
     NO_TIMESTAMP,
     TRANSACTIONAL_FLAG,
     iter_batches,
+    write_prefix,
 )
 from kwire.storage import flushing, reading, retention, rolling, timestamps, truncating
 from kwire.storage.append_info import AppendInfo
@@ -49,6 +52,9 @@ from kwire.storage.validated import Origin, ValidatedBatch
 from kwire.storage.validation import check, first_batch
 from kwire.storage.verification import VerificationGuard
 
+_new = tuple.__new__
+"""Makes a named tuple in one call of C."""
+
 __all__ = ["AppendInfo", "FoundOffset", "Log", "LogRead", "UnexpectedAppendOffset"]
 
 
@@ -66,8 +72,8 @@ class Log:
     """
 
     __slots__ = (
-        "_commits",
         "changed",
+        "commits",
         "config",
         "deleted",
         "dir",
@@ -135,7 +141,8 @@ class Log:
         """Whether the partition was deleted."""
         self.listener: Listener | None = None
         """Told when the log's start moves, whoever moves it: a request, retention, the copier of a tiered log."""
-        self._commits: GroupCommit | None = None
+        self.commits: GroupCommit | None = None
+        """Present once a flush was asked for."""
         self.names_version = 1
         """Counts the files that were made or replaced in the folder."""
         self.names_synced = 0
@@ -199,7 +206,10 @@ class Log:
     @property
     def last_stable_offset(self) -> int:
         """What read_committed consumers may read up to (exclusive)."""
-        unstable = self.producer_state.first_unstable_offset
+        producers = self.producer_state
+        if not (producers.ongoing or producers.unreplicated):
+            return self.high_watermark
+        unstable = producers.first_unstable_offset
         if unstable is None or unstable >= self.high_watermark:
             return self.high_watermark
         return max(unstable, self.log_start_offset)
@@ -260,11 +270,15 @@ class Log:
         """
         if not isinstance(batch, ValidatedBatch):
             batch = await self._validate(batch, origin)
-        if self.to_lower or self.segments.active.append_waits:
+        active = self.segments.active
+        if self.to_lower or (active.indexes is None and active.append_waits) or self.config.flush_messages < MAX_LONG:
+            await needs_task()  # between the append and a flush that it waits for nobody else may come
             await self._ready_to_append()
         offset = self.log_end_offset
         self.epochs.assign(leader_epoch, offset)
-        placed = Placed(batch.header, offset, batch.buffers(offset, leader_epoch))
+        header = batch.header
+        buffers = [write_prefix(offset, header.batch_length, leader_epoch), *batch.parts]
+        placed = _new(Placed, (header, offset, buffers))
         info = self._append([placed], batch.log_append_time, origin, transaction_version, verification)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             await self.flush(first_offset=None if info.duplicate else info.first_offset)
@@ -361,7 +375,7 @@ class Log:
         except OSError as error:
             raise self.failed("append", error) from error
         self.producer_state.end_offset = last_offset + 1
-        return AppendInfo(first_offset, last_offset, newest, log_append_time, self.log_start_offset)
+        return _new(AppendInfo, (first_offset, last_offset, newest, log_append_time, self.log_start_offset, False))
 
     def _duplicate(self, known: BatchMetadata) -> AppendInfo:
         return AppendInfo(
@@ -412,14 +426,14 @@ class Log:
         return self._group_commit().held()
 
     def _group_commit(self) -> GroupCommit:
-        if self._commits is None:
-            self._commits = GroupCommit(self)
-        return self._commits
+        if self.commits is None:
+            self.commits = GroupCommit(self)
+        return self.commits
 
     @property
     def settled_end_offset(self) -> int:
         """The end (exclusive) of what waits for no flush that its append asked for: more is not to be seen yet."""
-        waiting = None if self._commits is None else self._commits.first_waiting
+        waiting = None if self.commits is None else self.commits.first_waiting
         return self.log_end_offset if waiting is None else min(waiting, self.log_end_offset)
 
     async def close(self) -> None:

@@ -103,11 +103,11 @@ class ProducerStateManager:
         "_entries",
         "_files",
         "_last_snapshot_offset",
-        "_ongoing",
         "_snapshots",
         "directory",
         "end_offset",
         "expiration_ms",
+        "ongoing",
         "unreplicated",
         "verifications",
     )
@@ -130,8 +130,9 @@ class ProducerStateManager:
         self._entries: dict[int, ProducerEntry] = _NONE
         self.verifications: dict[int, Verification] = _NONE
         """Attempts to begin a transaction here, by producer id; not to be changed by others."""
-        # First offset -> producer id. Transactions begin at the log's end, so that they are in order of offsets.
-        self._ongoing: dict[int, int] = _NONE
+        self.ongoing: dict[int, int] = _NONE
+        """Open transactions: first offset -> producer id; not to be changed by others. Transactions begin at the log's
+        end, so that they are in order of offsets."""
         # (first offset, offset of the marker) of ended transactions whose markers may be above the high watermark.
         self.unreplicated: list[tuple[int, int]] = _NOTHING
         self._last_snapshot_offset = 0
@@ -163,8 +164,8 @@ class ProducerStateManager:
             self.verifications.pop(producer_id, None)
 
     def _began(self, first_offset: int, producer_id: int) -> None:
-        self._ongoing = self._ongoing or {}
-        self._ongoing[first_offset] = producer_id
+        self.ongoing = self.ongoing or {}
+        self.ongoing[first_offset] = producer_id
 
     # Verification
 
@@ -219,7 +220,7 @@ class ProducerStateManager:
     @property
     def first_unstable_offset(self) -> int | None:
         """Where the first transaction begins that is open, or whose marker may be above the high watermark."""
-        ongoing = next(iter(self._ongoing), None)
+        ongoing = next(iter(self.ongoing), None)
         if not self.unreplicated:
             return ongoing
         unreplicated = self.unreplicated[0][0]
@@ -230,14 +231,14 @@ class ProducerStateManager:
 
         To be asked before `complete`.
         """
-        for first_offset, producer_id in self._ongoing.items():
+        for first_offset, producer_id in self.ongoing.items():
             if producer_id != completed.producer_id:
                 return first_offset
         return completed.last_offset + 1
 
     def complete(self, completed: CompletedTxn) -> None:
         """The transaction has ended. It stays unstable until the high watermark has passed its marker."""
-        if self._ongoing.pop(completed.first_offset, None) is None:
+        if self.ongoing.pop(completed.first_offset, None) is None:
             raise ValueError(f"{completed} was not open on partition {self.name}")
         self.unreplicated = self.unreplicated or []
         insort(self.unreplicated, (completed.first_offset, completed.last_offset))
@@ -295,7 +296,7 @@ class ProducerStateManager:
         self._last_snapshot_offset = self._snapshots[-1] if self._snapshots else log_start_offset
 
     def _clear(self) -> None:
-        self._entries = self._ongoing = _NONE
+        self._entries = self.ongoing = _NONE
         self.unreplicated = _NOTHING
 
     def _load(self, log_start_offset: int, now_ms: int) -> None:
@@ -309,7 +310,7 @@ class ProducerStateManager:
             kept = {entry.producer_id: entry for entry in loaded if not self._expired(entry, now_ms)}
             self._entries = kept or _NONE
             open_txns = [(e.txn_first_offset, e.producer_id) for e in loaded if e.txn_first_offset != NO_OFFSET]
-            self._ongoing = dict(sorted(open_txns)) or _NONE
+            self.ongoing = dict(sorted(open_txns)) or _NONE
             self._last_snapshot_offset = self.end_offset = offset
             return
         self._last_snapshot_offset = self.end_offset = log_start_offset

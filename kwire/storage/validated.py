@@ -19,7 +19,6 @@ from kwire.protocol.records.header import (
     BatchHeader,
     read_header,
     seal,
-    write_prefix,
 )
 
 if TYPE_CHECKING:
@@ -54,14 +53,10 @@ class ValidatedBatch(NamedTuple):
     log_append_time: int = -1
     """The time (ms) given to every record where the topic is of LogAppendTime, else -1."""
 
-    def buffers(self, base_offset: int, leader_epoch: int) -> list[Buffer]:
-        """The batch with its offset and epoch, for one gathered write."""
-        return [write_prefix(base_offset, self.header.batch_length, leader_epoch), *self.parts]
-
 
 def as_it_is(header: BatchHeader, batch: memoryview) -> ValidatedBatch:
     """The batch as it came, its records' times those of its producer."""
-    return ValidatedBatch(header, (batch[PREFIX_SIZE:],))
+    return tuple.__new__(ValidatedBatch, (header, (batch[PREFIX_SIZE:],), -1))
 
 
 def with_append_time(header: BatchHeader, batch: memoryview, now_ms: int) -> ValidatedBatch:

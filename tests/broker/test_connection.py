@@ -31,6 +31,7 @@ class Script:
         self.clock = TrioClock()
         self.config = {"socket.request.max.bytes": 1000}
         self.registry = self
+        self.found: dict[tuple[int, int], LoadedApi] = {}
         self.request_memory = RequestMemory(100)
         self.limited_log = LimitedLog()
         self.started: list[int] = []

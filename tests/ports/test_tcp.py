@@ -16,7 +16,8 @@ import trio.testing
 from kwire.ports import tcp
 from kwire.ports.files import FileSlice
 from kwire.ports.real_files import PosixFileSystem
-from kwire.ports.tcp import SENDFILE_BYTES, TcpListener, TcpStream, TcpTransport
+from kwire.ports.tcp import TcpListener, TcpTransport
+from kwire.ports.tcp_stream import SENDFILE_BYTES, TcpStream
 from kwire.ports.transport import Stream, StreamClosed
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import cast
 
 import pytest
@@ -16,58 +15,12 @@ from kwire.ports.files import File, FileSlice
 from kwire.ports.memory_transport import MemoryNetwork
 from kwire.ports.tcp import TcpTransport
 from kwire.ports.transport import Listener, Stream, StreamClosed, Transport
-
-LARGE = 8 * 1024 * 1024
-
-
-class PlainFile:
-    """A file of the operating system, just enough of one to send slices of; without a descriptor it must be read."""
-
-    def __init__(self, path: str, descriptor: int, *, sendable: bool) -> None:
-        self.path = path
-        self.descriptor = descriptor
-        self.sendable = sendable
-
-    def pread(self, size: int, position: int) -> bytes:
-        return os.pread(self.descriptor, size, position)
-
-    def fileno(self) -> int | None:
-        return self.descriptor if self.sendable else None
+from tests.ports.streams import LARGE, PlainFile, pattern, read_exactly
 
 
 @pytest.fixture(params=["tcp", "memory"])
 def transport(request: pytest.FixtureRequest) -> Transport:
     return TcpTransport() if request.param == "tcp" else MemoryNetwork().transport("here")
-
-
-@pytest.fixture(params=["sendfile", "read"])
-def open_file(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[bytes], PlainFile]]:
-    descriptors = []
-
-    def create(content: bytes) -> PlainFile:
-        path = tmp_path / "segment.log"
-        path.write_bytes(content)
-        descriptors.append(os.open(path, os.O_RDWR))
-        return PlainFile(str(path), descriptors[-1], sendable=request.param == "sendfile")
-
-    yield create
-    for descriptor in descriptors:
-        os.close(descriptor)
-
-
-def pattern(size: int) -> bytes:
-    """Bytes in which a displaced piece shows."""
-    return b"".join(number.to_bytes(4, "big") for number in range(size // 4 + 1))[:size]
-
-
-async def read_exactly(stream: Stream, size: int) -> bytes:
-    pieces = []
-    while size:
-        piece = await stream.receive(min(size, 65536))
-        assert piece, "the stream ended early"
-        pieces.append(piece)
-        size -= len(piece)
-    return b"".join(pieces)
 
 
 async def echo(stream: Stream) -> None:

@@ -9,7 +9,7 @@ from kwire.protocol.records import InvalidBatch
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.crc import Buffer
-from kwire.protocol.records.header import HEADER_SIZE, crc_matches, read_header, seal
+from kwire.protocol.records.header import HEADER_SIZE, crc_matches, read_header, seal, write_prefix
 from kwire.protocol.records.record import Record
 from kwire.storage.record_walk import PendingWalk
 from kwire.storage.validated import Origin, ValidatedBatch
@@ -72,7 +72,7 @@ def validate(
 
 def stored(result: ValidatedBatch, base_offset: int = 0, leader_epoch: int = 0) -> bytes:
     """The one batch as it is in the log."""
-    whole = b"".join(result.buffers(base_offset, leader_epoch))
+    whole = write_prefix(base_offset, result.header.batch_length, leader_epoch) + b"".join(result.parts)
     assert read_header(whole) == result.header._replace(base_offset=base_offset, leader_epoch=leader_epoch)
     assert crc_matches(result.header, whole)
     return whole

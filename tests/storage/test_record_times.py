@@ -74,7 +74,7 @@ def test_a_doubtful_max_timestamp_is_corrected(codec: Compression, claimed: int)
     sent = edited(timed(NOW - 7, NOW - 3, NOW - 5, codec=codec), max_timestamp=claimed)
     batch = validate(sent, PLAIN, NOW)
     assert batch.header.max_timestamp == NOW - 3
-    assert list(iter_records(b"".join(batch.buffers(0, 0)))) == list(iter_records(sent))
+    assert list(iter_records(stored(batch))) == list(iter_records(sent))
 
 
 def test_correcting_keeps_the_meaningful_attribute_bits_only() -> None:

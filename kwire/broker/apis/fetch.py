@@ -88,6 +88,8 @@ def failed(request: FetchRequest, error: KafkaError) -> FetchResponse:
 class ParkedFetch(Parked):
     """A fetch that waits for records."""
 
+    at_once = True
+
     def __init__(self, fetch: _Fetch, wait: FetchWait) -> None:
         self._fetch = fetch
         self._wait = wait

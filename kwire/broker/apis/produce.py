@@ -20,6 +20,7 @@ from kwire.broker.transaction_verification import Verified, verify_batches
 from kwire.cluster.waiting import ReplicationWait
 from kwire.config.definition import MAX_LONG
 from kwire.metadata.names import INTERNAL_TOPICS
+from kwire.ports.at_once import needs_task
 from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.produce import (
@@ -92,6 +93,7 @@ async def handle(
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         batches = _transactional(broker, context, topics)
         if batches:
+            await needs_task()
             verified = await verify_batches(broker, context.api_version, transactional_id, batches)
     hints: LeaderHints | None = None
     response = ProduceResponse()
@@ -112,6 +114,7 @@ async def handle(
             told_of.append(told)
     outcomes = None
     if len(attempts) > 1 and _any_flushed(broker, attempts):
+        await needs_task()
         outcomes = await side_by_side([partial(_append, broker, context, acks, verified, each) for each in attempts])
     turn = Turn(broker.clock) if len(attempts) > _APPENDS_PER_LOOK else None
     for number, attempt in enumerate(attempts):

@@ -1,0 +1,103 @@
+"""Work that is done at once, without a task of its own, as long as it need not wait.
+
+To wake a Trio task costs the event loop some 30 Python calls, which is a third of what a small request takes. Most
+requests wait for nothing: whoever receives them runs the coroutine that handles them himself, one `step`, and mostly
+that is all. What has to wait says so:
+
+    await Signal().wait()    the coroutine stands still until the signal is set, which tells whoever runs it
+    await needs_task()       what comes next waits by Trio's means: a task has to go on with it (`go_on`)
+
+In a task both are what they seem to be: the first waits, the second does nothing. So the same code runs either way, if
+`needs_task` stands before whatever waits by Trio's means. (Worker threads and turns have it: `executor`, `turns`.)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from types import coroutine
+from typing import Any, Final, TypeVar
+
+import trio
+
+T = TypeVar("T")
+
+
+class _NeedsTask:
+    """What a coroutine stops with that cannot go on without a task."""
+
+
+NEEDS_TASK: Final = _NeedsTask()
+
+
+class _Here(threading.local):
+    stepping = False
+    """Whether this thread runs a coroutine without a task just now."""
+
+
+_here = _Here()
+
+
+class Signal:
+    """Set once; one coroutine waits for it at most."""
+
+    __slots__ = ("is_set", "on_set")
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self.on_set: Callable[[], None] | None = None
+        """Called when it is set, which must not raise, and neither wait nor `step`. For whoever runs what waits."""
+
+    def set(self) -> None:
+        self.is_set = True
+        on_set, self.on_set = self.on_set, None
+        if on_set is not None:
+            on_set()
+
+    async def wait(self) -> None:
+        """Returns when it is set."""
+        while not self.is_set:
+            if _here.stepping:
+                await _stop(self)
+            else:
+                event = trio.Event()
+                self.on_set = event.set
+                await event.wait()
+
+
+async def needs_task() -> None:
+    """What comes after it is done in a task."""
+    if _here.stepping:
+        await _stop(NEEDS_TASK)
+
+
+def step(work: Coroutine[Any, Any, T]) -> Signal | _NeedsTask:
+    """Runs a coroutine, or goes on with one that stood still, until it ends or has to wait; returns what for.
+
+    StopIteration, with the result as its value, tells that it has ended; what it raises comes through. Raises
+    RuntimeError where it waited for something else, which would have woken the task that happens to run this: the
+    coroutine is closed, and that is taken back, as far as it can be (events, locks, sleeps; not nurseries and threads).
+    """
+    _here.stepping = True
+    try:
+        reason = work.send(None)
+    finally:
+        _here.stepping = False
+    if reason is not NEEDS_TASK and not isinstance(reason, Signal):
+        abort = getattr(reason, "abort_func", None)  # as of `trio.lowlevel.wait_task_rescheduled`
+        if abort is not None:
+            abort(lambda: None)
+        work.close()
+        raise RuntimeError(f"{work} waited, but not in a task: needs_task() is missing before that")
+    return reason
+
+
+@coroutine
+def go_on(work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    """To be awaited by a task: goes on with a coroutine that stood still after a `step`, to its end."""
+    return (yield from work.__await__())
+
+
+@coroutine
+def _stop(reason: Signal | _NeedsTask) -> Generator[Signal | _NeedsTask, None, None]:
+    yield reason

@@ -1,0 +1,424 @@
+"""A connected TCP socket: receiving, being attended, sending.
+
+What is sent is sent at once, as far as the kernel takes it:
+
+    buffers                  one gathered sendmsg
+    file slice               os.sendfile, from the page cache to the socket
+    both, one after another  the socket is corked meanwhile, so that header, file and trailer fill packets together
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import socket
+import time
+from collections.abc import Sequence
+
+import trio
+from trio.lowlevel import cancel_shielded_checkpoint, checkpoint, checkpoint_if_cancelled, wait_writable
+
+from kwire.ports.attending import Attendance, Next, Receiver
+from kwire.ports.crowd import Caller, Seat
+from kwire.ports.files import Buffer, FileSlice
+from kwire.ports.transport import Part, StreamClosed, Streamed
+
+log = logging.getLogger(__name__)
+
+RECEIVING_SECONDS = 0.0005
+"""For so long a stream may receive what is there already before other tasks get their turn: a pass of the event loop
+takes some 30 Python calls, all else of a small request 100."""
+
+SENDFILE_BYTES = 1024 * 1024
+"""About so much is sent from files before other tasks get their turn."""
+
+READ_CHUNK_BYTES = 256 * 1024
+"""How much of a file is read at a time where it cannot be sent by sendfile."""
+
+IOV_MAX = min(os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in os.sysconf_names else 1024, 1024)
+"""The most buffers one sendmsg may carry."""
+
+_NO_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
+_CORK: int | None = getattr(socket, "TCP_CORK", None)
+
+
+class TcpStream:
+    """A connected TCP socket. Buffers given to `send` are bytes-like with items of one byte.
+
+    A send that fails or is cancelled half-way leaves the peer with a torn frame: from then on every send fails.
+    """
+
+    def __init__(self, sock: socket.socket, peer: tuple[str, int], seat: Seat) -> None:
+        self.peer_host, self.peer_port = peer
+        self.sent = 0
+        self.patient = False
+        self._socket = sock
+        self._seat = seat
+        self._torn = False
+        self._corked = False
+        self._turn_ends = 0.0
+        self._soon: list[Part] = []
+        self._posted = False
+        """Whether `push` will be called."""
+        self._receiver: Receiver | None = None
+        """Who is attended without a task."""
+        self._caller: Caller | None = None
+        """Who calls meanwhile."""
+        self._next = Next.LEAVE
+        self._failure: StreamClosed | None = None
+        """Why it can't be attended any longer."""
+        self._attendance: Attendance | None = None
+        """Present where it is attended in a task, since the seat can't call."""
+
+    # Receiving
+
+    async def receive(self, max_bytes: int) -> bytes:
+        if self.patient or not self._seat.promising:
+            return await self._receive(max_bytes)
+        await checkpoint_if_cancelled()
+        try:
+            data = self._socket.recv(max_bytes)
+        except BlockingIOError:
+            self._seat.promising = False
+            return await self._receive(max_bytes)
+        except OSError as error:
+            raise closed(error) from error
+        self._seat.received(all_of_it=len(data) < max_bytes)
+        if time.monotonic() > self._turn_ends:  # a peer that never pauses must not keep the others waiting
+            await cancel_shielded_checkpoint()
+            self._turn_ends = time.monotonic() + RECEIVING_SECONDS
+        return data
+
+    async def _receive(self, max_bytes: int) -> bytes:
+        while True:
+            try:
+                await self._seat.wait(patient=self.patient)
+                self._turn_ends = time.monotonic() + RECEIVING_SECONDS
+                data = self._socket.recv(max_bytes)
+            except BlockingIOError:
+                self._seat.promising = False
+                continue
+            except (OSError, trio.ClosedResourceError) as error:
+                raise closed(error) from error
+            self._seat.received(all_of_it=len(data) < max_bytes)
+            return data
+
+    # Being attended
+
+    async def attend(self, receiver: Receiver) -> None:
+        try:
+            caller = self._seat.caller(self)
+            if caller is None:
+                await self._attend_in_task(receiver)
+                return
+            self._receiver, self._caller, self._next = receiver, caller, Next.READ
+            if self._seat.promising:
+                self.ready()
+            await caller.until_let_go()
+        except trio.ClosedResourceError as error:
+            raise closed(error) from error
+        finally:
+            self._receiver, self._caller, self._next = None, None, Next.LEAVE
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    async def _attend_in_task(self, receiver: Receiver) -> None:
+        self._attendance = Attendance()
+        try:
+            await self._attendance.run(self, receiver)
+        finally:
+            self._attendance = None
+
+    def resume(self) -> None:
+        if self._attendance is not None:
+            self._attendance.resume()
+        elif self._caller is not None:
+            self._caller.call_soon()
+
+    def send_soon(self, parts: Sequence[Part]) -> None:
+        self._soon += parts
+        if not self._posted and self._caller is not None:
+            self._posted = True
+            self._caller.push_soon(self)
+
+    @property
+    def unsent(self) -> bool:
+        return bool(self._soon) or (self._attendance is not None and self._attendance.sending)
+
+    def ready(self) -> None:
+        """The seat tells that there may be something to read."""
+        caller, turn_ends = self._caller, 0.0
+        while self._next is Next.READ and self._receiver is not None and caller is not None:
+            wanted = self._receiver.wanted
+            try:
+                data = self._socket.recv(wanted)
+            except BlockingIOError:
+                caller.promising = False
+                return
+            except OSError as error:
+                self._fail(closed(error))
+                return
+            if len(data) < wanted:
+                caller.promising = caller.ended
+            asked = self._receiver.received(data)
+            if asked is not Next.READ:
+                self._take(asked)
+            if not caller.promising:
+                return
+            now = time.monotonic()
+            turn_ends = turn_ends or now + RECEIVING_SECONDS
+            if now > turn_ends and self._next is Next.READ:
+                caller.look_again()
+                return
+
+    def resumed(self) -> None:
+        """The seat calls back, as `resume` asked for."""
+        if self._receiver is not None:
+            self._take(self._receiver.resumed())
+            if self._next is Next.READ and self._seat.promising:
+                self.ready()
+
+    def push(self) -> None:
+        """Sends what is to be sent soon, as far as it goes. What does not is left to the task that attends."""
+        self._posted = False
+        if self._torn or not self._soon:
+            return
+        parts, self._soon = self._soon, []
+        try:
+            if len(parts) == 1 and parts[0].__class__ is bytes:
+                left = self._send_bytes(parts[0])
+                if left is None:
+                    return
+                self._soon = [left]
+            else:
+                self._soon = self._send_now(parts)
+        except (OSError, ValueError, StreamClosed) as error:
+            self._torn = True
+            self._fail(closed(error))
+        except Exception as error:  # who calls serves others too
+            log.exception("sending to %s:%d failed", self.peer_host, self.peer_port)
+            self._torn = True
+            self._fail(closed(error))
+        else:
+            if self._soon:
+                self._take(Next.LEAVE)
+
+    def _take(self, wanted: Next) -> None:
+        if self._next is not Next.LEAVE:
+            self._next = wanted
+            if wanted is Next.LEAVE and self._caller is not None:
+                self._caller.let_go()
+
+    def _fail(self, failure: StreamClosed) -> None:
+        if self._receiver is not None:
+            self._failure = failure
+            self._take(Next.LEAVE)
+
+    # Sending
+
+    async def send(self, parts: Sequence[Part]) -> None:
+        if self._seat.joined:
+            # The others of this pass handle what they received first, then all send: a client that waits for answers to
+            # many requests is woken by the first and finds the rest there. To wake it for each would be a quarter of
+            # what a small request costs.
+            await checkpoint()
+        if self._torn:
+            raise StreamClosed("an earlier send did not finish")
+        if self._soon:
+            parts, self._soon = [*self._soon, *parts], []
+        try:
+            await self._send(parts)
+            if self._corked:
+                self._cork(False)
+        except (OSError, ValueError, trio.ClosedResourceError) as error:
+            self._torn = True
+            raise closed(error) from error
+        except BaseException:
+            self._torn = True
+            raise
+
+    async def _send(self, parts: Sequence[Part]) -> None:
+        if len(parts) == 1 and isinstance(parts[0], bytes):
+            rest = self._send_bytes(parts[0])
+            if rest is not None:
+                await self._send_buffers([rest])
+            return
+        runs = _runs(parts)
+        if len(runs) == 1 and isinstance(runs[0], list):
+            await self._send_buffers(runs[0])
+        elif runs:
+            await self._send_runs(runs)
+
+    async def _send_runs(self, runs: list[list[Buffer] | FileSlice | Streamed]) -> None:
+        self._cork(True)
+        shared = self.sent
+        for run in runs:
+            if self.sent - shared >= SENDFILE_BYTES:
+                await checkpoint()
+                shared = self.sent
+            if isinstance(run, FileSlice):
+                await self._send_slice(run)
+            elif isinstance(run, list):
+                await self._send_buffers(run)
+            else:
+                await self._send_streamed(run)
+
+    async def _send_buffers(self, buffers: list[Buffer]) -> None:
+        while buffers := self._offer(buffers):
+            await wait_writable(self._socket.fileno())
+
+    async def _send_streamed(self, part: Streamed) -> None:
+        position = 0
+        while position < len(part):
+            data = await part.read_from(position)
+            await self._send_buffers([data])
+            position += len(data)
+
+    async def _send_slice(self, part: FileSlice) -> None:
+        while True:
+            try:
+                rest = self._offer_slice(part)
+            except BlockingIOError:
+                await wait_writable(self._socket.fileno())
+            except _CannotSendfile:
+                await self._send_by_reading(part)
+                return
+            else:
+                if rest is None:
+                    return
+                part = rest
+                await checkpoint()
+
+    async def _send_by_reading(self, part: FileSlice) -> None:
+        position, end = part.position, part.position + part.size
+        while position < end:
+            data = _read(part, position, min(end - position, READ_CHUNK_BYTES))
+            await self._send_buffers([data])
+            position += len(data)
+
+    # What does not wait
+
+    def _send_now(self, parts: list[Part]) -> list[Part]:
+        """Sends what the kernel takes at once; returns the rest. Raises OSError, StreamClosed."""
+        runs = _runs(parts)
+        if len(runs) > 1:
+            self._cork(True)
+        for number, run in enumerate(runs):
+            rest: list[Part] = [run] if not isinstance(run, list) else [*self._offer(run)]
+            if isinstance(run, FileSlice):
+                try:
+                    part = self._offer_slice(run)
+                    rest = [] if part is None else [part]
+                except (BlockingIOError, _CannotSendfile):
+                    pass
+            if rest:
+                for later in runs[number + 1 :]:
+                    rest += later if isinstance(later, list) else [later]
+                return rest  # corked, if at all, until the send that takes it up is done
+        if self._corked:
+            self._cork(False)
+        return []
+
+    def _send_bytes(self, data: bytes) -> memoryview | None:
+        """Returns what is left."""
+        try:
+            sent = self._socket.send(data)
+        except BlockingIOError:
+            sent = 0
+        self.sent += sent
+        return memoryview(data)[sent:] if sent < len(data) else None
+
+    def _offer(self, buffers: list[Buffer]) -> list[Buffer]:
+        """Returns what is left."""
+        sock = self._socket
+        left = sum(map(len, buffers))
+        while left:
+            window = buffers if len(buffers) <= IOV_MAX else buffers[:IOV_MAX]
+            try:
+                sent = sock.send(window[0]) if len(window) == 1 else sock.sendmsg(window)
+            except BlockingIOError:
+                return buffers
+            self.sent += sent
+            left -= sent
+            if left:
+                buffers = _rest(buffers, sent)
+        return []
+
+    def _offer_slice(self, part: FileSlice) -> FileSlice | None:
+        """Sends some of it; returns what is left. Raises BlockingIOError where that is everything."""
+        descriptor = part.file.fileno()
+        if descriptor is None:
+            raise _CannotSendfile
+        try:
+            sent = os.sendfile(self._socket.fileno(), descriptor, part.position, min(part.size, SENDFILE_BYTES))
+        except OSError as error:
+            if error.errno in _NO_SENDFILE:
+                raise _CannotSendfile from None
+            raise
+        if sent == 0:
+            raise StreamClosed(f"{part.file.path} ends before byte {part.position + part.size}")
+        self.sent += sent
+        return FileSlice(part.file, part.position + sent, part.size - sent) if sent < part.size else None
+
+    def _cork(self, corked: bool) -> None:
+        self._corked = corked
+        if _CORK is not None:
+            self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, int(corked))
+
+    def close(self) -> None:
+        if self._socket.fileno() >= 0:
+            self._seat.leave()
+            self._socket.close()
+            if self._attendance is not None:
+                self._attendance.end(StreamClosed("this side was closed"))
+
+
+class _CannotSendfile(Exception):
+    """The file has no descriptor, or its file system can't do it: it has to be read and sent."""
+
+
+def closed(error: Exception) -> StreamClosed:
+    """What a failure of a socket is to who uses the stream."""
+    if isinstance(error, StreamClosed):
+        return error
+    return StreamClosed((error.strerror if isinstance(error, OSError) else None) or "this side was closed")
+
+
+def _read(part: FileSlice, position: int, size: int) -> bytes:
+    data = part.file.pread(size, position)
+    if len(data) != size:
+        raise StreamClosed(f"{part.file.path} ends before byte {position + size}")
+    return data
+
+
+def _runs(parts: Sequence[Part]) -> list[list[Buffer] | FileSlice | Streamed]:
+    """Parts grouped into runs of buffers, file slices, what is streamed; empty ones left out."""
+    runs: list[list[Buffer] | FileSlice | Streamed] = []
+    run: list[Buffer] = []
+    for part in parts:
+        if not len(part):
+            continue
+        if isinstance(part, bytes | bytearray | memoryview):
+            run.append(part)
+        else:
+            if run:
+                runs.append(run)
+                run = []
+            runs.append(part)
+    if run:
+        runs.append(run)
+    return runs
+
+
+def _rest(buffers: list[Buffer], sent: int) -> list[Buffer]:
+    """What is left of the buffers after their first `sent` bytes."""
+    index = 0
+    while index < len(buffers) and sent >= len(buffers[index]):
+        sent -= len(buffers[index])
+        index += 1
+    rest = buffers[index:]
+    if sent:
+        rest[0] = memoryview(rest[0])[sent:]
+    return rest

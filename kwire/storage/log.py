@@ -270,8 +270,7 @@ class Log:
         """
         if not isinstance(batch, ValidatedBatch):
             batch = await self._validate(batch, origin)
-        active = self.segments.active
-        if self.to_lower or (active.indexes is None and active.append_waits) or self.config.flush_messages < MAX_LONG:
+        if self.to_lower or self.segments.active.append_waits or self.config.flush_messages < MAX_LONG:
             await needs_task()  # between the append and a flush that it waits for nobody else may come
             await self._ready_to_append()
         offset = self.log_end_offset

@@ -29,7 +29,6 @@ from kwire.protocol.records.header import (
     LOG_APPEND_TIME_FLAG,
     LOG_OVERHEAD,
     MAGIC,
-    PREFIX_SIZE,
     BatchHeader,
     next_batch_size,
     read_header,
@@ -40,6 +39,7 @@ from kwire.storage.record_walk import PendingWalk
 from kwire.storage.validated import (
     Origin,
     ValidatedBatch,
+    as_it_is,
     check_size,
     with_append_time,
 )
@@ -180,9 +180,7 @@ def check(
         return PendingWalk(header, batch, config, Compression(target), now_ms, name)
     if size > config.segment_bytes:
         check_size(size, config)
-    if create_time:  # as_it_is, without a call
-        return tuple.__new__(ValidatedBatch, (header, (batch[PREFIX_SIZE:],), -1))
-    return with_append_time(header, batch, now_ms)
+    return as_it_is(header, batch) if create_time else with_append_time(header, batch, now_ms)
 
 
 _TARGETS = {codec.config_name: codec for codec in Compression}

@@ -66,5 +66,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
         arguments: dict[str, Any] = getattr(item, "funcargs", None) or {}
         for broker in brokers_among(arguments.values()):
-            report.sections.append((f"log of the kwire broker {broker.bootstrap}", broker.log_tail()))
+            ended = "" if broker.exit_code is None else f", which ended with exit code {broker.exit_code}"
+            report.sections.append((f"log of the kwire broker {broker.bootstrap}{ended}", broker.log_tail()))
     return report

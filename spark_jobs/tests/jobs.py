@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import pytest
 
 from jvm.spark import INSTALLED, Spark
 
@@ -88,6 +89,15 @@ class JobProcess:
         """Returns as soon as that is so; the job must not have ended by then."""
         wait_for(true, self)
 
+    def threads(self) -> str:
+        """Ends the driver; returns all that it wrote, at the end what the threads of its JVM were at."""
+        os.killpg(self.process.pid, signal.SIGQUIT)
+        self.process.wait()
+        deadline = time.monotonic() + 10.0
+        while "JNI global refs" not in self.said and time.monotonic() < deadline:  # the last that it writes
+            time.sleep(0.01)
+        return self.said
+
     def kill(self) -> None:
         """SIGKILL for the whole driver."""
         os.killpg(self.process.pid, signal.SIGKILL)
@@ -106,6 +116,7 @@ def wait_for(happened: Callable[[], bool], job: JobProcess | None = None) -> Non
     deadline = time.monotonic() + PATIENCE_S
     while not happened():
         assert job is None or job.process.poll() is None, f"ended with {job.process.returncode}: {job.said[-5000:]}"
-        assert time.monotonic() < deadline, "nothing happened"
+        if time.monotonic() > deadline:
+            pytest.fail(f"nothing happened: {job.threads()[-30_000:] if job else ''}")
         # What a test waits for, to kill the job in the midst of it, may last for milliseconds only.
         time.sleep(0.01)

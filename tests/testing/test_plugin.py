@@ -66,6 +66,7 @@ def test_a_failure_shows_the_log_of_its_brokers(pytester: pytest.Pytester) -> No
             for broker in (kwire_broker, own):
                 with broker.log.open("a") as log:
                     log.write(f"the log of {broker.port}\\n")
+            own.kill()
             assert False
 
         def test_that_passes(kwire_broker):
@@ -75,7 +76,9 @@ def test_a_failure_shows_the_log_of_its_brokers(pytester: pytest.Pytester) -> No
     result = pytester.runpytest_subprocess()
 
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["*log of the kwire broker 127.0.0.1:*", "the log of *", "*log of the kwire broker*"])
+    result.stdout.fnmatch_lines(
+        ["*log of the kwire broker 127.0.0.1:*", "the log of *", "*log of the kwire broker*ended with exit code -9*"]
+    )
 
 
 def test_loading_the_plugin_imports_nothing_else() -> None:

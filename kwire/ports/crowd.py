@@ -1,14 +1,20 @@
-"""Many streams wait for something to read together: one epoll of their own, which is one file to Trio.
+"""Many streams wait for something to read together, and are served while Trio would wait.
 
-Trio's own wait costs a system call and a dozen Python calls each time, which is little where few are served. In the
-crowd a socket is registered once (edge-triggered), and one call tells all that are ready: the busier the broker, the
-less a request costs. A stream takes part while many others receive, and leaves when it is rather alone.
+A pass of Trio's event loop costs some 40 Python calls and three system calls, a small request all in all 60. So the
+crowd, an instrument of Trio's, is told when the loop is about to wait for the system (`before_io_wait`), and waits
+itself: for its sockets, for Trio's own files, for so long as Trio would. What comes for the sockets it serves at once,
+one pass after the other, and Trio's loop goes on when something comes for Trio, when a task can run, or when the time
+is up. Where Trio has always something to do, the crowd is told in each pass of the loop nevertheless, and looks what
+has come.
 
-Trio wakes everybody who can read in the same pass, so that who comes behind a thousand others is served after all of
-them. Those of the crowd that are patient form a queue instead, of which a few are woken in each pass.
+In the crowd a socket is registered once (edge-triggered), and one call tells all that are ready: the busier the broker,
+the less a request costs.
 
-Who need not be woken is called (`Called`): the one task of the crowd does at once what its streams' tasks would do one
-by one, and has all answers of a pass sent when it has handled what came.
+Who need not be woken is called (`Called`): the crowd does at once what its streams' tasks would do one by one, and has
+all answers of a pass sent when it has handled what came. Who waits in a task takes part while many others receive, and
+leaves when it is rather alone. Trio wakes everybody who can read in the same pass, so that who comes behind a thousand
+others is served after all of them; those of the crowd that are patient form a queue instead, of which a few are woken
+in each pass.
 """
 
 from __future__ import annotations
@@ -18,11 +24,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from time import monotonic
-from typing import Protocol
 
 import outcome
 import trio
 from trio.lowlevel import Abort, Task
+
+from kwire.ports.seats import Alone, Called, Caller, Seat
+from kwire.ports.trio_loop import TrioLoop, trio_loop
 
 AT_ONCE = 16
 """So many patient streams are woken in one pass. A request of the kind that can wait takes about a tenth of a
@@ -36,108 +44,13 @@ BUSY_PER_SECOND = 5000.0
 own wait."""
 
 PASS_SECONDS = 0.002
-"""For so long those that are called may have the event loop before other tasks get their turn."""
+"""For so long those that are called may have the event loop before it is looked whether others want their turn."""
 
 _TOLD = 0 if not hasattr(select, "epoll") else select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 """What a seat in the crowd is told: each time that something comes, and the end."""
 
 _MOST_EVENTS = 1024
 """So many streams are found ready in one pass; more in the next one."""
-
-
-class Called(Protocol):
-    """A stream that is called instead of being woken. None of its calls may raise, or wait."""
-
-    def ready(self) -> None:
-        """There may be something to read."""
-
-    def resumed(self) -> None:
-        """`Caller.call_soon` asked for it."""
-
-    def push(self) -> None:
-        """`Caller.push_soon` asked for it."""
-
-
-class Seat(Protocol):
-    """Where one stream waits, or is called."""
-
-    joined: bool
-    """Whether it waits together with others, some of which are probably served in the same pass of the event loop."""
-    promising: bool
-    """Whether to try and receive before waiting: there is something, or there may be, and a wait costs more. Set to
-    False by who tries in vain."""
-
-    async def wait(self, *, patient: bool) -> None:
-        """Returns when there may be something to read and, if patient, the stream's turn has come.
-
-        Raises trio.ClosedResourceError where `leave` came before or comes meanwhile.
-        """
-
-    def received(self, *, all_of_it: bool) -> None:
-        """Something was received, or the end: all that was there if it was less than what was asked for (but for urgent
-        data, which no Kafka client sends: what is behind them is told of with what comes next)."""
-
-    def caller(self, stream: Called) -> Caller | None:
-        """Who calls the stream from now on; None where it has to wait.
-
-        Raises trio.ClosedResourceError where `leave` came before.
-        """
-
-    def leave(self) -> None:
-        """The socket is about to be closed."""
-
-
-class Caller(Protocol):
-    """Calls a stream."""
-
-    promising: bool
-    """As of a seat: to be set to `ended` by who received all that was there."""
-    ended: bool
-    """Whether the other side sends no more."""
-
-    async def until_let_go(self) -> None:
-        """Returns after `let_go`. Raises trio.ClosedResourceError where `Seat.leave` comes meanwhile. Once it has
-        returned or raised, the stream is not called any more."""
-
-    def let_go(self) -> None:
-        """The stream is not to be called any more."""
-
-    def look_again(self) -> None:
-        """Has `ready` called when others had their turn: there may be more."""
-
-    def call_soon(self) -> None:
-        """Has `resumed` called when what is under way is done."""
-
-    @property
-    def push_soon(self) -> Callable[[Called], None]:
-        """Has `push` of that stream called when what was received by others, too, is handled."""
-
-
-class Alone:
-    """A seat without a crowd: Trio's own wait."""
-
-    __slots__ = ("_descriptor", "joined", "promising")
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self.joined = False
-        self.promising = True
-
-    async def wait(self, *, patient: bool) -> None:
-        if self._descriptor < 0:
-            raise trio.ClosedResourceError("the socket was closed")
-        self.promising = True
-        await trio.lowlevel.wait_readable(self._descriptor)
-
-    def received(self, *, all_of_it: bool) -> None:
-        pass
-
-    def caller(self, stream: Called) -> Caller | None:
-        return None
-
-    def leave(self) -> None:
-        trio.lowlevel.notify_closing(self._descriptor)
-        self._descriptor = -1
 
 
 class _CrowdSeat:
@@ -271,11 +184,13 @@ class _CrowdSeat:
             trio.lowlevel.reschedule(task, outcome.Error(trio.ClosedResourceError("the socket was closed")))
 
 
-class Crowd:
-    """Wakes those who wait in its seats, and calls those who are to be called, as long as `run` runs."""
+class Crowd(trio.abc.Instrument):
+    """Wakes those who wait in its seats, and calls those who are to be called, whenever Trio would wait."""
 
-    def __init__(self) -> None:
+    def __init__(self, loop: TrioLoop) -> None:
+        self._loop = loop
         self._epoll = select.epoll()
+        self._epoll.register(loop.descriptor, select.EPOLLIN)
         self._seats: dict[int, _CrowdSeat] = {}
         self._queue: deque[_CrowdSeat] = deque()
         """Patient streams that can read, those that could first in front."""
@@ -287,8 +202,9 @@ class Crowd:
         self._to_push: list[Called] = []
         self._passing = False
         """Whether streams are called just now: what they ask for is done at the end of that."""
-        self._rouser: Task | None = None
-        """Waits for `call_soon` between passes."""
+        self.users = 0
+        self._failure: BaseException | None = None
+        self._failed = trio.Event()
 
     def seat(self, descriptor: int) -> Seat:
         """For a connected socket."""
@@ -313,9 +229,6 @@ class Crowd:
     def call_soon(self, seat: _CrowdSeat) -> None:
         """Calls who is called in the seat, when the calls that are under way have come to their end."""
         self._resumed.append(seat)
-        if self._rouser is not None and not self._passing:
-            rouser, self._rouser = self._rouser, None
-            trio.lowlevel.reschedule(rouser)
 
     def push_soon(self, called: Called) -> None:
         """Has it send when the pass is over, or at once between passes."""
@@ -324,34 +237,49 @@ class Crowd:
         else:
             called.push()
 
-    async def run(self) -> None:
-        """Until cancelled."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._call_between_passes)
-            await self._run()
+    async def until_failed(self) -> None:
+        """Raises what went wrong."""
+        await self._failed.wait()
+        assert self._failure is not None
+        raise self._failure
 
-    async def _run(self) -> None:
-        queue = self._queue
+    def before_io_wait(self, timeout: float) -> None:
+        """Trio has no task that could go on, and is about to wait for so long (s); or only looks what came (0)."""
+        try:
+            self._serve(timeout)
+        except BaseException as failure:  # Trio would go on without the crowd
+            self._failure = failure
+            self._failed.set()
+            self._loop.wake()
+
+    def _serve(self, timeout: float) -> None:
+        """Until Trio has something to do."""
+        waits, ends = timeout, monotonic() + timeout
         while True:
-            if queue or self._again or self._resumed:
-                await trio.lowlevel.checkpoint()
-            else:
-                await trio.lowlevel.wait_readable(self._epoll.fileno())
-            ends = monotonic() + PASS_SECONDS
-            while self._look(ends) and monotonic() < ends:  # meanwhile more may have come
-                pass
-            for _ in range(min(len(queue), AT_ONCE)):
-                seat = queue.popleft()
-                seat.queued = False
-                _wake(seat)
+            if self._queue or self._again or self._resumed:
+                waits = 0
+            trio_was_told = self._pass(self._epoll.poll(waits, _MOST_EVENTS))
+            if timeout <= 0:
+                return
+            if self._loop.runnable:
+                self._loop.wake()
+                return
+            if trio_was_told:
+                return
+            waits = ends - monotonic()
+            if waits <= 0:
+                self._loop.wake()
+                return
 
-    def _look(self, ends: float) -> bool:
+    def _pass(self, told: list[tuple[int, int]]) -> bool:
         """Wakes those for whom something came, or calls them: first those for whom the last pass had no time. Whether
-        any were called."""
+        something came for Trio."""
+        trio_was_told = False
         called, self._again = self._again, []
-        for descriptor, mask in self._epoll.poll(0, _MOST_EVENTS):
+        for descriptor, mask in told:
             seat = self._seats.get(descriptor)
-            if seat is None:  # it left in this very pass
+            if seat is None:
+                trio_was_told = True
                 continue
             seat.promising = True
             if mask != select.EPOLLIN:
@@ -366,11 +294,18 @@ class Crowd:
                 seat.queued = True
                 self._queue.append(seat)
         if called or self._resumed:
-            self._call(called, ends)
-        return bool(called)
+            self._call(called)
+        queue = self._queue
+        for _ in range(min(len(queue), AT_ONCE)):
+            seat = queue.popleft()
+            seat.queued = False
+            _wake(seat)
+        return trio_was_told
 
-    def _call(self, seats: list[_CrowdSeat], ends: float) -> None:
-        """Has what came handled, and then all answers sent."""
+    def _call(self, seats: list[_CrowdSeat]) -> None:
+        """Has what came handled, and then what was asked for meanwhile, and all answers sent; what there is no time for
+        is left to the next pass."""
+        ends = monotonic() + PASS_SECONDS
         self._passing = True
         for number, seat in enumerate(seats):
             if seat.called is not None and seat.promising:
@@ -379,11 +314,6 @@ class Crowd:
                     self._again += seats[number + 1 :]
                     break
         self.received += len(seats) - len(self._again)
-        self._finish(ends)
-        self._passing = False
-
-    def _finish(self, ends: float) -> None:
-        """Does what was asked for meanwhile, though some of it in the next pass if there is so much."""
         while self._resumed:
             seat = self._resumed.popleft()
             if seat.called is not None:
@@ -393,22 +323,7 @@ class Crowd:
         to_push, self._to_push = self._to_push, []
         for called in to_push:
             called.push()
-
-    async def _call_between_passes(self) -> None:
-        """Until cancelled."""
-
-        def abort(_: object) -> Abort:
-            self._rouser = None
-            return Abort.SUCCEEDED
-
-        while True:
-            self._rouser = trio.lowlevel.current_task()
-            await trio.lowlevel.wait_task_rescheduled(abort)
-            while self._resumed:
-                self._passing = True
-                self._finish(monotonic() + PASS_SECONDS)
-                self._passing = False
-                await trio.lowlevel.checkpoint()
+        self._passing = False
 
     def close(self) -> None:
         """Nobody waits any more."""
@@ -421,17 +336,30 @@ def _wake(seat: _CrowdSeat) -> None:
         trio.lowlevel.reschedule(task)
 
 
+_crowds: trio.lowlevel.RunVar[Crowd | None] = trio.lowlevel.RunVar("kwire.ports.crowd", None)
+
+
 @asynccontextmanager
 async def open_crowd() -> AsyncIterator[Callable[[int], Seat]]:
-    """Gives seats in a crowd that runs; where the system has no epoll, seats of their own."""
-    if not hasattr(select, "epoll"):
-        yield Alone
-        return
-    crowd = Crowd()
+    """Gives seats in the one crowd of this event loop; where there can be none, seats of their own."""
+    crowd = _crowds.get()
+    if crowd is None:
+        loop = trio_loop()
+        if loop is None:
+            yield Alone
+            return
+        crowd = Crowd(loop)
+        _crowds.set(crowd)
+        trio.lowlevel.add_instrument(crowd)
+    crowd.users += 1
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(crowd.run)
+            nursery.start_soon(crowd.until_failed)
             yield crowd.seat
             nursery.cancel_scope.cancel()
     finally:
-        crowd.close()
+        crowd.users -= 1
+        if not crowd.users:
+            _crowds.set(None)
+            trio.lowlevel.remove_instrument(crowd)
+            crowd.close()

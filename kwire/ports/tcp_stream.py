@@ -20,8 +20,8 @@ import trio
 from trio.lowlevel import cancel_shielded_checkpoint, checkpoint, checkpoint_if_cancelled, wait_writable
 
 from kwire.ports.attending import Attendance, Next, Receiver
-from kwire.ports.crowd import Caller, Seat
 from kwire.ports.files import Buffer, FileSlice
+from kwire.ports.seats import Caller, Seat
 from kwire.ports.transport import Part, StreamClosed, Streamed
 
 log = logging.getLogger(__name__)

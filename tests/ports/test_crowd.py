@@ -13,7 +13,8 @@ import trio
 import trio.testing
 
 from kwire.ports import crowd as crowds
-from kwire.ports.crowd import AT_ONCE, BUSY_PER_SECOND, MANY, Alone, Seat, open_crowd
+from kwire.ports.crowd import AT_ONCE, BUSY_PER_SECOND, MANY, open_crowd
+from kwire.ports.seats import Alone, Seat
 from kwire.ports.tcp import TcpTransport
 from kwire.ports.transport import Stream, StreamClosed
 
@@ -55,6 +56,30 @@ async def test_a_few_in_each_pass_and_who_could_read_first_comes_first(
                 assert len(woken) <= passes * AT_ONCE
     for start in range(0, PATIENT, AT_ONCE):  # the tasks of one pass run in any order
         assert sorted(woken[start : start + AT_ONCE]) == sorted(order[start : start + AT_ONCE])
+
+
+async def test_those_in_the_queue_who_gave_up_keep_nobody_waiting(
+    pairs: list[tuple[socket.socket, socket.socket]],
+) -> None:
+    """Though there are more of them than are woken in a pass, and nothing else happens."""
+    woken: list[int] = []
+
+    async def wait(seat: Seat, number: int) -> None:
+        await seat.wait(patient=True)
+        woken.append(number)
+        giving_up.cancel_scope.cancel()
+
+    async with open_crowd() as seat:
+        with trio.fail_after(10):
+            async with trio.open_nursery() as staying, trio.open_nursery() as giving_up:
+                for number in range(PATIENT - 1):
+                    giving_up.start_soon(wait, seat(pairs[number][0].fileno()), number)
+                staying.start_soon(wait, seat(pairs[PATIENT - 1][0].fileno()), PATIENT - 1)
+                await trio.testing.wait_all_tasks_blocked()
+                for _, other in pairs:
+                    other.send(b"x")
+    assert woken[-1] == PATIENT - 1
+    assert len(woken) == AT_ONCE + 1
 
 
 async def test_a_place_in_the_queue_is_had_once(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
@@ -316,7 +341,7 @@ async def test_closing_a_patient_stream_wakes_who_waits_for_it() -> None:
 
 
 async def test_without_epoll_nobody_is_patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(crowds.select, "epoll")
+    monkeypatch.setattr(crowds, "trio_loop", lambda: None)
     await test_a_patient_stream_receives_what_comes_and_the_end()
 
 

@@ -1,0 +1,369 @@
+"""The crowd serves while Trio would wait, and Trio misses nothing meanwhile. Clients are threads of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from kwire.ports import crowd as crowds
+from kwire.ports import trio_loop as loops
+from kwire.ports.at_once import step
+from kwire.ports.crowd import Crowd, open_crowd
+from kwire.ports.seats import Alone
+from kwire.ports.tcp import TcpTransport
+from kwire.ports.transport import Part, Stream
+from kwire.ports.trio_loop import trio_loop
+from tests.ports.streams import Notes, Passes, Server, echoing, has_come, until
+
+
+class Asking:
+    """A client that sends a byte and waits for it to come back, again and again until it is told to stop."""
+
+    def __init__(self, client: socket.socket) -> None:
+        client.settimeout(20)
+        self._client = client
+        self.answers = 0
+        self.stopped = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self.stopped:
+            self._client.sendall(b"x")
+            assert self._client.recv(1) == b"x"
+            self.answers += 1
+
+    async def stop(self) -> None:
+        self.stopped = True
+        await trio.to_thread.run_sync(self._thread.join, 20)
+
+
+@asynccontextmanager
+async def asking(client: socket.socket) -> AsyncIterator[Asking]:
+    asks = Asking(client)
+    try:
+        yield asks
+    finally:
+        with trio.CancelScope(shield=True):
+            await asks.stop()
+
+
+@pytest.fixture
+async def busy(server: Server, nursery: trio.Nursery) -> tuple[Notes, socket.socket]:
+    """One that is called whenever its client asks, and the client."""
+    stream, client = await server.connect()
+    notes = echoing(stream)
+    nursery.start_soon(stream.attend, notes)
+    await trio.testing.wait_all_tasks_blocked()
+    return notes, client
+
+
+async def counted(notes: Notes, number: int) -> None:
+    """Returns when it has answered so often more; Trio has nothing to do in between."""
+    reached, answers, goal = trio.Event(), notes.answers, len(notes.heard) + number
+
+    def answer(data: bytes) -> list[Part]:
+        if len(notes.heard) == goal:
+            reached.set()
+        return [*answers(data)]
+
+    notes.answers = answer
+    with trio.fail_after(20):
+        await reached.wait()
+    notes.answers = answers
+
+
+async def test_a_pass_of_trios_loop_is_not_needed(busy: tuple[Notes, socket.socket]) -> None:
+    notes, client = busy
+    passes = Passes()
+    async with asking(client):
+        await counted(notes, 100)
+        trio.lowlevel.add_instrument(passes)
+        await counted(notes, 1000)
+        trio.lowlevel.remove_instrument(passes)
+    assert passes.number < 20
+
+
+async def test_a_task_that_is_woken_by_what_came_goes_on(busy: tuple[Notes, socket.socket]) -> None:
+    """Whether more comes after it or not."""
+    notes, client = busy
+    with trio.fail_after(20):
+        woken = trio.Event()
+        notes.answers = lambda data: woken.set() or [data]
+        threading.Timer(0.01, lambda: client.sendall(b"y")).start()
+        await woken.wait()
+        assert await has_come(client, 1) == b"y"
+        notes.answers = lambda data: [data]
+        async with asking(client):
+            await counted(notes, 1000)
+
+
+async def test_time_is_up_while_it_serves(busy: tuple[Notes, socket.socket]) -> None:
+    notes, client = busy
+    async with asking(client) as asks:
+        for _ in range(20):
+            before = len(notes.heard)
+            with trio.move_on_after(0.002) as scope:
+                await trio.sleep(20)
+            assert scope.cancelled_caught
+        await counted(notes, 10)
+        assert not asks.stopped
+    assert len(notes.heard) > before
+
+
+async def test_time_is_up_while_nothing_comes(
+    busy: tuple[Notes, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trio does not wait for as long once more."""
+    crowd = crowds._crowds.get()
+    assert crowd is not None
+    woken: list[float] = []
+
+    def wake() -> None:
+        woken.append(trio.current_time())
+        loop.wake()
+
+    loop = crowd._loop
+    monkeypatch.setattr(crowd, "_loop", loop._replace(wake=wake))
+    deadline = trio.current_time() + 0.01
+    await trio.sleep_until(deadline)
+    assert woken
+    assert woken[-1] >= deadline
+
+
+@pytest.mark.usefixtures("busy")
+@pytest.mark.parametrize("serving", [True, False])
+async def test_a_thread_that_has_ended_is_heard(busy: tuple[Notes, socket.socket], serving: bool) -> None:
+    _, client = busy
+    ends = threading.Event()
+    with trio.fail_after(20):
+        if not serving:
+            threading.Timer(0.01, ends.set).start()
+            await trio.to_thread.run_sync(ends.wait)
+            return
+        async with asking(client) as asks:
+
+            def wait_for_some() -> None:
+                enough = asks.answers + 100
+                while asks.answers < enough:
+                    pass
+
+            await trio.to_thread.run_sync(wait_for_some)
+
+
+@pytest.mark.parametrize("serving", [True, False])
+async def test_signals_are_heard(busy: tuple[Notes, socket.socket], serving: bool) -> None:
+    notes, client = busy
+    with trio.fail_after(20), trio.open_signal_receiver(signal.SIGUSR1) as signals:
+        if serving:
+            async with asking(client):
+                await counted(notes, 100)
+                os.kill(os.getpid(), signal.SIGUSR1)
+                assert await anext(aiter(signals)) == signal.SIGUSR1
+        else:
+            threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+            assert await anext(aiter(signals)) == signal.SIGUSR1
+
+
+@pytest.mark.parametrize("serving", [True, False])
+async def test_trios_own_files_are_waited_for(busy: tuple[Notes, socket.socket], serving: bool) -> None:
+    notes, client = busy
+    mine, other = socket.socketpair()
+    with mine, other, trio.fail_after(20):
+        if serving:
+            async with asking(client):
+                await counted(notes, 100)
+                other.send(b"x")
+                await trio.lowlevel.wait_readable(mine)
+        else:
+            threading.Timer(0.01, lambda: other.send(b"x")).start()
+            await trio.lowlevel.wait_readable(mine)
+
+
+async def test_who_is_resumed_by_a_task_is_called_before_trio_waits(
+    busy: tuple[Notes, socket.socket], server: Server, nursery: trio.Nursery
+) -> None:
+    notes, _ = busy
+    notes.answers = lambda data: [b"resumed"]
+    passes = Passes(lambda: notes.resumes)
+    trio.lowlevel.add_instrument(passes)
+    notes.stream.resume()
+    with trio.fail_after(20):
+        await trio.testing.wait_all_tasks_blocked()
+    trio.lowlevel.remove_instrument(passes)
+    assert passes.seen[0] == 1
+
+
+async def test_what_there_was_no_time_for_is_done_though_nothing_else_comes(
+    server: Server, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By passes that take no time at all, while all tasks wait."""
+    monkeypatch.setattr(crowds, "PASS_SECONDS", -1.0)
+    all_notes = []
+    for _ in range(20):
+        stream, _ = await server.connect()
+        notes = echoing(stream)
+        all_notes.append(notes)
+        nursery.start_soon(stream.attend, notes)
+    await trio.testing.wait_all_tasks_blocked()
+
+    def ask() -> None:
+        for client in server.clients:
+            client.settimeout(20)
+            client.sendall(b"x")
+        for client in server.clients:
+            assert client.recv(1) == b"x"
+        for client in server.clients:
+            client.sendall(b"y")
+
+    with trio.fail_after(20):
+        await trio.to_thread.run_sync(ask)
+        await until(lambda: all(notes.content == b"xy" for notes in all_notes))
+        for notes in all_notes:
+            notes.stream.resume()
+        await until(lambda: all(notes.resumes == 1 for notes in all_notes))
+
+
+async def in_a_nursery() -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.lowlevel.checkpoint)
+
+
+async def within_a_time() -> None:
+    with trio.move_on_after(0.01):
+        await trio.sleep(1)
+
+
+@pytest.mark.parametrize(
+    "waits",
+    [
+        trio.lowlevel.checkpoint,
+        partial(trio.sleep, 0.01),
+        lambda: trio.Event().wait(),
+        lambda: trio.Lock().acquire(),
+        partial(trio.to_thread.run_sync, list),
+        in_a_nursery,
+        within_a_time,
+    ],
+    ids=["checkpoint", "sleep", "event", "lock", "thread", "nursery", "time"],
+)
+async def test_what_waits_by_trios_means_fails_there(
+    busy: tuple[Notes, socket.socket], waits: Callable[[], Coroutine[Any, Any, Any]]
+) -> None:
+    """Where `needs_task` is missing before it; and nothing of it is left."""
+    notes, client = busy
+    failures: list[RuntimeError] = []
+
+    def answer(data: bytes) -> list[Part]:
+        try:
+            step(waits())
+        except RuntimeError as failure:
+            failures.append(failure)
+        return [data]
+
+    notes.answers = answer
+    with trio.fail_after(20):
+        async with asking(client):
+            await counted(notes, 3)
+        await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(0.02)
+    assert len(failures) == len(notes.heard)
+
+
+async def echo_on(
+    listener_opened: Callable[[int], None], *, task_status: trio.TaskStatus[trio.CancelScope] = trio.TASK_STATUS_IGNORED
+) -> None:
+    async def serve(stream: Stream) -> None:
+        await stream.attend(echoing(stream))
+
+    listener = await TcpTransport().listen("127.0.0.1", 0)
+    listener_opened(listener.port)
+    with trio.CancelScope() as scope:
+        task_status.started(scope)
+        await listener.serve(serve)
+    listener.close()
+
+
+async def test_all_listeners_share_one_crowd_for_as_long_as_there_are_any(nursery: trio.Nursery) -> None:
+    ports: list[int] = []
+    scopes = [await nursery.start(echo_on, ports.append) for _ in range(3)]
+    await trio.testing.wait_all_tasks_blocked()
+    crowd = crowds._crowds.get()
+    for closed in range(3):
+        for port in ports[closed:]:
+            with socket.create_connection(("127.0.0.1", port)) as client, trio.fail_after(20):
+                client.send(b"x")
+                assert await has_come(client, 1) == b"x"
+        assert crowds._crowds.get() is crowd
+        scopes[closed].cancel()
+        await trio.testing.wait_all_tasks_blocked()
+    assert crowds._crowds.get() is None
+    assert crowd is not None
+    assert crowd._failure is None, "Trio tells it no more"
+    await test_all_are_served_again_later(nursery)
+
+
+async def test_all_are_served_again_later(nursery: trio.Nursery) -> None:
+    ports: list[int] = []
+    scope = await nursery.start(echo_on, ports.append)
+    with socket.create_connection(("127.0.0.1", ports[0])) as client, trio.fail_after(20):
+        client.send(b"x")
+        assert await has_come(client, 1) == b"x"
+    scope.cancel()
+
+
+async def test_what_goes_wrong_in_the_crowd_ends_who_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trio by itself would go on without it, and all clients would wait for ever."""
+
+    def fail(crowd: Crowd, *_: object) -> bool:
+        raise RuntimeError("broken")
+
+    async def breaks() -> None:
+        async with trio.open_nursery() as nursery:
+            ports: list[int] = []
+            await nursery.start(echo_on, ports.append)
+            with socket.create_connection(("127.0.0.1", ports[0])) as client:
+                client.send(b"x")
+                assert await has_come(client, 1) == b"x"
+                monkeypatch.setattr(Crowd, "_pass", fail)
+                client.send(b"x")
+                await trio.sleep(20)
+
+    with trio.fail_after(10), pytest.raises(ExceptionGroup) as failure:
+        await breaks()
+    assert failure.group_contains(RuntimeError, match="broken")
+
+
+async def test_this_version_of_trio_has_what_the_crowd_needs() -> None:
+    loop = trio_loop()
+    assert loop is not None
+    assert not loop.runnable
+    trio.lowlevel.spawn_system_task(trio.lowlevel.checkpoint)
+    assert loop.runnable
+
+
+@pytest.mark.parametrize("missing", ["_epoll", "force_wakeup"])
+async def test_where_trio_has_it_not_everybody_waits_alone(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    class Other:
+        pass
+
+    runner = trio._core._run.GLOBAL_RUN_CONTEXT.runner
+    for name in {"_epoll", "force_wakeup"} - {missing}:
+        setattr(Other, name, getattr(runner.io_manager, name))
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "io_manager", Other())
+        assert loops.trio_loop() is None
+        opened = open_crowd()
+        seat = await opened.__aenter__()
+    assert isinstance(seat(0), Alone)
+    await opened.__aexit__(None, None, None)

@@ -1,7 +1,8 @@
-"""`python -m benchmarks.limits`: how near kwire is to what Trio alone can do with the same frames.
+"""`python -m benchmarks.limits`: how near kwire is to what can be done at most with the same frames.
 
 Producers of one batch a request, each of which waits for its acknowledgement, and records one by one to a reader that
-waits; in turn on kwire and on a server that reads the frames and answers them, and does nothing else (`bare_trio.py`).
+waits; in turn on kwire and on servers that read the frames and answer them, and do nothing else: by Trio's own means,
+and in kwire's crowd (`bare.py`).
 """
 
 from __future__ import annotations
@@ -67,15 +68,17 @@ class Cost:
     cpu_s: float
 
 
-def measure(load: Load | Records) -> tuple[Cost, Cost]:
-    """Of kwire, and of Trio alone right after it."""
+def measure(load: Load | Records) -> tuple[Cost, Cost, Cost]:
+    """Of kwire, and right after it of the crowd alone and of Trio alone."""
     with closing(BrokerProcess()) as broker:
         broker.start()
         create_topic(broker.bootstrap, _TOPIC, 1)
         with closing(load.begin(broker.bootstrap)) as clients:
             ours, answers = _cost(clients, broker.pid), clients.answers
-    with _bare_trio(answers) as (bootstrap, pid), closing(load.begin(bootstrap)) as clients:
-        return ours, _cost(clients, pid)
+    with _bare("crowd", answers) as (bootstrap, pid), closing(load.begin(bootstrap)) as clients:
+        crowd = _cost(clients, pid)
+    with _bare("trio", answers) as (bootstrap, pid), closing(load.begin(bootstrap)) as clients:
+        return ours, crowd, _cost(clients, pid)
 
 
 def _cost(clients: Producers | Passing, pid: int) -> Cost:
@@ -86,9 +89,9 @@ def _cost(clients: Producers | Passing, pid: int) -> Cost:
 
 
 @contextmanager
-def _bare_trio(answers: list[bytes]) -> Iterator[tuple[str, int]]:
+def _bare(means: str, answers: list[bytes]) -> Iterator[tuple[str, int]]:
     """Its address and its process."""
-    command = [sys.executable, "-m", "benchmarks.bare_trio", *(answer.hex() for answer in answers)]
+    command = [sys.executable, "-m", "benchmarks.bare", means, *(answer.hex() for answer in answers)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -101,15 +104,15 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.limits", description=__doc__)
     parser.add_argument("--pairs", type=int, default=5, help="measurements of each (default 5)")
     pairs = parser.parse_args(arguments).pairs
-    print("| load | kwire: requests/s, CPU µs each | Trio alone | kwire / Trio: requests/s, CPU |")
-    print("|---|---:|---:|---:|")
+    print("| load | kwire: requests/s, CPU µs each | its crowd alone | Trio alone | kwire / Trio: requests/s, CPU |")
+    print("|---|---:|---:|---:|---:|")
     for load in LOADS:
         found = [measure(load) for _ in range(pairs)]
         sides = [
             f"{_median(cost.rate for cost in side):,.0f}, {_median(cost.cpu_s for cost in side) * 1e6:.0f}"
             for side in zip(*found, strict=True)
         ]
-        rate, cpu = (_median(a.rate / b.rate for a, b in found), _median(a.cpu_s / b.cpu_s for a, b in found))
+        rate, cpu = (_median(a.rate / b.rate for a, _, b in found), _median(a.cpu_s / b.cpu_s for a, _, b in found))
         print(f"| {load.name} | {' | '.join(sides)} | {rate:.2f}, {cpu:.2f} |", flush=True)
     return 0
 

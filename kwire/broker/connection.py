@@ -207,7 +207,7 @@ class Connection:
                 self._last_active = broker.clock.monotonic()
                 return self._after_answers(Next.WAIT)
             if response is not None and not isinstance(response, Message):
-                self._park(call, response)
+                self._park(response)
                 continue
             self._parked = self._call = None
             if response is not None:
@@ -235,10 +235,10 @@ class Connection:
             self._out, self._out_bytes = [], 0
         return wanted
 
-    def _park(self, call: Call, parked: Parked) -> None:
+    def _park(self, parked: Parked) -> None:
         self._parked = parked
         if parked.at_once:
-            self._work = call.finish(self._broker, parked)
+            self._work = parked.response()
             if self._stopping:
                 parked.hurry()
 

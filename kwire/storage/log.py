@@ -23,22 +23,12 @@ from kwire.config.topic import LogConfig
 from kwire.ports.at_once import needs_task
 from kwire.ports.files import Buffer
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records.control import read_end_txn_marker
-from kwire.protocol.records.header import (
-    CONTROL_FLAG,
-    LOG_OVERHEAD,
-    NO_TIMESTAMP,
-    TRANSACTIONAL_FLAG,
-    iter_batches,
-    write_prefix,
-)
-from kwire.storage import flushing, reading, retention, rolling, timestamps, truncating
+from kwire.protocol.records.header import NO_TIMESTAMP, iter_batches, write_prefix
+from kwire.storage import appending, flushing, reading, retention, rolling, timestamps, truncating
 from kwire.storage.append_info import AppendInfo
 from kwire.storage.checkpoints import TopicPartition
 from kwire.storage.group_commit import GroupCommit
 from kwire.storage.log_dir import LogDir
-from kwire.storage.producer_entry import BatchMetadata
-from kwire.storage.producer_state import ProducerUpdate
 from kwire.storage.reading import LogRead
 from kwire.storage.received import Placed, UnexpectedAppendOffset, check_received, fitting
 from kwire.storage.record_walk import PendingWalk
@@ -278,7 +268,7 @@ class Log:
         header = batch.header
         buffers = [write_prefix(offset, header.batch_length, leader_epoch), *batch.parts]
         placed = _new(Placed, (header, offset, buffers))
-        info = self._append([placed], batch.log_append_time, origin, transaction_version, verification)
+        info = appending.append(self, [placed], batch.log_append_time, origin, transaction_version, verification)
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             await self.flush(first_offset=None if info.duplicate else info.first_offset)
         return info
@@ -325,76 +315,11 @@ class Log:
             for header, base_offset, _ in group:
                 if header.leader_epoch >= 0:
                     self.epochs.assign(header.leader_epoch, base_offset)
-            newest = max(newest, self._append(group, -1, Origin.REPLICATION).max_timestamp)
+            newest = max(newest, appending.append(self, group, -1, Origin.REPLICATION).max_timestamp)
             del batches[: len(group)]
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             await self.flush(first_offset=first_offset)
         return AppendInfo(first_offset, self.log_end_offset - 1, newest, -1, self.log_start_offset)
-
-    def _append(
-        self,
-        batches: list[Placed],
-        log_append_time: int,
-        origin: Origin,
-        transaction_version: int = 0,
-        verification: VerificationGuard | None = None,
-    ) -> AppendInfo:
-        """Writes batches that have their offsets, and counts them in: all of it or nothing."""
-        if self.deleted or self.log_dir.offline_reason is not None:
-            self.check_usable()
-        buffers: list[Buffer] = []
-        size = 0
-        newest = NO_TIMESTAMP
-        last_offset = -1
-        update = None
-        for header, base_offset, parts in batches:
-            last_offset = base_offset + header.last_offset_delta
-            size += header.batch_length + LOG_OVERHEAD
-            if header.max_timestamp > newest:
-                newest = header.max_timestamp
-            buffers += parts
-            if header.producer_id >= 0:
-                if origin is Origin.CLIENT and (known := self.producer_state.find_duplicate(header)) is not None:
-                    return self._duplicate(known)
-                if header.attributes & TRANSACTIONAL_FLAG and origin is not Origin.REPLICATION:
-                    demanded = self.services.verifies_transactions
-                    self.producer_state.check_verified(header, verification, demanded=demanded)
-                update = update or ProducerUpdate(self.producer_state, origin)
-                marker = read_end_txn_marker(b"".join(parts)) if header.attributes & CONTROL_FLAG else None
-                update.append(header, base_offset, marker, transaction_version)
-        first_offset = batches[0].base_offset
-        if self.log_dir.room is not None and origin is not Origin.TIERING:
-            self.log_dir.room.check(size, coordinator=origin is Origin.COORDINATOR)
-        try:
-            rolling.segment_for(self, size, first_offset, last_offset, newest).append(buffers, batches)
-            self.log_end_offset = last_offset + 1
-            self.changed = True
-            if update is not None:
-                self._apply(update)
-        except OSError as error:
-            raise self.failed("append", error) from error
-        self.producer_state.end_offset = last_offset + 1
-        return _new(AppendInfo, (first_offset, last_offset, newest, log_append_time, self.log_start_offset, False))
-
-    def _duplicate(self, known: BatchMetadata) -> AppendInfo:
-        return AppendInfo(
-            known.first_offset, known.last_offset, known.timestamp, known.timestamp, self.log_start_offset, True
-        )
-
-    def _apply(self, update: ProducerUpdate) -> None:
-        producers = self.producer_state
-        producers.apply(update)
-        for completed in update.completed:
-            if completed.aborted:
-                self.segments.active.add_transaction(
-                    AbortedTransaction(
-                        completed.producer_id,
-                        completed.first_offset,
-                        completed.last_offset,
-                        producers.last_stable_offset(completed),
-                    )
-                )
-            producers.complete(completed)
 
     # Rolling
 

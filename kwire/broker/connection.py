@@ -167,8 +167,12 @@ class Connection:
 
     def received(self, data: bytes) -> Next:
         """For the stream that is attended."""
-        self._take(data)
-        return Next.LEAVE if self._ended else self.resumed()
+        try:
+            self._take(data)
+            return Next.LEAVE if self._ended else self._advance()
+        except Exception as fault:
+            self._fault = fault
+            return Next.LEAVE
 
     def resumed(self) -> Next:
         """For the stream that is attended: handles what was received, as far as that needs no task."""

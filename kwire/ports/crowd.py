@@ -22,7 +22,7 @@ from __future__ import annotations
 import select
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from time import monotonic
 
 import outcome
@@ -44,7 +44,8 @@ BUSY_PER_SECOND = 5000.0
 own wait."""
 
 PASS_SECONDS = 0.002
-"""For so long those that are called may have the event loop before it is looked whether others want their turn."""
+"""For so long those for whom something came may have the event loop, and for as long those who are resumed, before it
+is looked whether tasks want their turn."""
 
 _TOLD = 0 if not hasattr(select, "epoll") else select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 """What a seat in the crowd is told: each time that something comes, and the end."""
@@ -196,8 +197,8 @@ class Crowd(trio.abc.Instrument):
         """Patient streams that can read, those that could first in front."""
         self.received = 0
         """How often those who have a seat received something."""
-        self._again: list[_CrowdSeat] = []
-        """For whom the last pass had no time."""
+        self._again: dict[_CrowdSeat, None] = {}
+        """For whom the last pass had no time, in their order."""
         self._resumed: deque[_CrowdSeat] = deque()
         self._to_push: list[Called] = []
         self._passing = False
@@ -244,7 +245,11 @@ class Crowd(trio.abc.Instrument):
         raise self._failure
 
     def before_io_wait(self, timeout: float) -> None:
-        """Trio has no task that could go on, and is about to wait for so long (s); or only looks what came (0)."""
+        """Trio has no task that could go on, and is about to wait for so long (s); or only looks what came (0).
+
+        That `timeout` holds: nothing that is called from here may set a deadline of Trio's for an earlier time. (Alarms
+        wake a task for that.)
+        """
         try:
             self._serve(timeout)
         except BaseException as failure:  # Trio would go on without the crowd
@@ -254,28 +259,38 @@ class Crowd(trio.abc.Instrument):
 
     def _serve(self, timeout: float) -> None:
         """Until Trio has something to do."""
-        waits, ends = timeout, monotonic() + timeout
+        waits, ends, served = timeout, monotonic() + timeout, False
         while True:
-            if self._queue or self._again or self._resumed:
+            if self._has_left:
                 waits = 0
-            trio_was_told = self._pass(self._epoll.poll(waits, _MOST_EVENTS))
+            told = self._epoll.poll(waits, _MOST_EVENTS)
+            trio_was_told = self._pass(told)
+            served = served or bool(told)
+            if trio_was_told:
+                return
             if timeout <= 0:
+                if self._has_left and not self._loop.runnable:  # Trio would take it that all is idle
+                    self._loop.wake()
                 return
             if self._loop.runnable:
                 self._loop.wake()
                 return
-            if trio_was_told:
-                return
             waits = ends - monotonic()
             if waits <= 0:
-                self._loop.wake()
+                if served or not self._loop.idle_is_awaited():
+                    self._loop.wake()
                 return
+
+    @property
+    def _has_left(self) -> bool:
+        """Whether there is more to do without anything having to come."""
+        return bool(self._queue or self._again or self._resumed)
 
     def _pass(self, told: list[tuple[int, int]]) -> bool:
         """Wakes those for whom something came, or calls them: first those for whom the last pass had no time. Whether
         something came for Trio."""
         trio_was_told = False
-        called, self._again = self._again, []
+        called, self._again = self._again, {}
         for descriptor, mask in told:
             seat = self._seats.get(descriptor)
             if seat is None:
@@ -285,7 +300,7 @@ class Crowd(trio.abc.Instrument):
             if mask != select.EPOLLIN:
                 seat.ended = True
             if seat.called is not None:
-                called.append(seat)
+                called[seat] = None
             elif seat.task is None:
                 continue
             elif not seat.patient:
@@ -294,7 +309,7 @@ class Crowd(trio.abc.Instrument):
                 seat.queued = True
                 self._queue.append(seat)
         if called or self._resumed:
-            self._call(called)
+            self._call([*called])
         queue = self._queue
         for _ in range(min(len(queue), AT_ONCE)):
             seat = queue.popleft()
@@ -303,27 +318,34 @@ class Crowd(trio.abc.Instrument):
         return trio_was_told
 
     def _call(self, seats: list[_CrowdSeat]) -> None:
-        """Has what came handled, and then what was asked for meanwhile, and all answers sent; what there is no time for
-        is left to the next pass."""
-        ends = monotonic() + PASS_SECONDS
+        """Has what came handled, then what was asked for meanwhile, and then all answers sent. For the first two there
+        is some time each; what is not done by then is left to the next pass."""
         self._passing = True
-        for number, seat in enumerate(seats):
-            if seat.called is not None and seat.promising:
-                seat.called.ready()
-                if monotonic() > ends:
-                    self._again += seats[number + 1 :]
-                    break
-        self.received += len(seats) - len(self._again)
+        try:
+            ends = monotonic() + PASS_SECONDS
+            for number, seat in enumerate(seats):
+                if seat.called is not None and seat.promising:
+                    seat.called.ready()
+                    if monotonic() > ends:
+                        self._again = dict.fromkeys(seats[number + 1 :])
+                        break
+            self.received += len(seats) - len(self._again)
+            if self._resumed:
+                self._call_back()
+        finally:
+            to_push, self._to_push = self._to_push, []
+            for called in to_push:
+                called.push()
+            self._passing = False
+
+    def _call_back(self) -> None:
+        ends = monotonic() + PASS_SECONDS
         while self._resumed:
             seat = self._resumed.popleft()
             if seat.called is not None:
                 seat.called.resumed()
                 if monotonic() > ends:
                     break
-        to_push, self._to_push = self._to_push, []
-        for called in to_push:
-            called.push()
-        self._passing = False
 
     def close(self) -> None:
         """Nobody waits any more."""
@@ -339,18 +361,23 @@ def _wake(seat: _CrowdSeat) -> None:
 _crowds: trio.lowlevel.RunVar[Crowd | None] = trio.lowlevel.RunVar("kwire.ports.crowd", None)
 
 
+def _crowd() -> Crowd | None:
+    crowd, loop = _crowds.get(), trio_loop()
+    if crowd is None and loop is not None:
+        with suppress(OSError):  # the system has no room for one more epoll
+            crowd = Crowd(loop)
+            _crowds.set(crowd)
+            trio.lowlevel.add_instrument(crowd)
+    return crowd
+
+
 @asynccontextmanager
 async def open_crowd() -> AsyncIterator[Callable[[int], Seat]]:
     """Gives seats in the one crowd of this event loop; where there can be none, seats of their own."""
-    crowd = _crowds.get()
+    crowd = _crowd()
     if crowd is None:
-        loop = trio_loop()
-        if loop is None:
-            yield Alone
-            return
-        crowd = Crowd(loop)
-        _crowds.set(crowd)
-        trio.lowlevel.add_instrument(crowd)
+        yield Alone
+        return
     crowd.users += 1
     try:
         async with trio.open_nursery() as nursery:

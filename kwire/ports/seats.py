@@ -25,7 +25,7 @@ class Seat(Protocol):
     """Where one stream waits, or is called."""
 
     joined: bool
-    """Whether it waits together with others, some of which are probably served in the same pass of the event loop."""
+    """Whether it waits together with others, some of which are probably served in the same pass."""
     promising: bool
     """Whether to try and receive before waiting: there is something, or there may be, and a wait costs more. Set to
     False by who tries in vain."""

@@ -27,8 +27,7 @@ from kwire.ports.transport import Part, StreamClosed, Streamed
 log = logging.getLogger(__name__)
 
 RECEIVING_SECONDS = 0.0005
-"""For so long a stream may receive what is there already before other tasks get their turn: a pass of the event loop
-takes some 30 Python calls, all else of a small request 100."""
+"""For so long a stream may receive what is there already before others get their turn."""
 
 SENDFILE_BYTES = 1024 * 1024
 """About so much is sent from files before other tasks get their turn."""

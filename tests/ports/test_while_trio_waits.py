@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import queue
 import signal
 import socket
 import threading
@@ -18,6 +20,7 @@ import trio.testing
 from kwire.ports import crowd as crowds
 from kwire.ports import trio_loop as loops
 from kwire.ports.at_once import step
+from kwire.ports.attending import Next
 from kwire.ports.crowd import Crowd, open_crowd
 from kwire.ports.seats import Alone
 from kwire.ports.tcp import TcpTransport
@@ -234,6 +237,107 @@ async def test_what_there_was_no_time_for_is_done_though_nothing_else_comes(
         await until(lambda: all(notes.resumes == 1 for notes in all_notes))
 
 
+@pytest.mark.usefixtures("busy")
+async def test_idle_is_awaited_for_a_while() -> None:
+    with trio.fail_after(20):
+        await trio.testing.wait_all_tasks_blocked(0.01)
+
+
+def test_a_clock_may_jump_while_a_crowd_is_open() -> None:
+    async def serve() -> None:
+        async with open_crowd(), trio.open_nursery() as nursery:
+            await nursery.start(echo_on, [].append)
+            await trio.sleep(1000)
+            nursery.cancel_scope.cancel()
+
+    clock = trio.testing.MockClock(autojump_threshold=0.01)
+    trio.run(serve, clock=clock)
+    assert clock.current_time() >= 1000
+
+
+async def test_trio_is_not_idle_as_long_as_something_is_left_to_the_next_pass(
+    server: Server, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crowds, "PASS_SECONDS", -1.0)
+    all_notes = []
+    for _ in range(20):
+        stream, _ = await server.connect()
+        all_notes.append(echoing(stream))
+        nursery.start_soon(stream.attend, all_notes[-1])
+    await trio.testing.wait_all_tasks_blocked()
+    for client in server.clients:
+        client.sendall(b"x")
+    await trio.testing.wait_all_tasks_blocked()
+    assert all(notes.heard for notes in all_notes)
+    for notes in all_notes:
+        notes.stream.resume()
+    await trio.testing.wait_all_tasks_blocked()
+    assert all(notes.resumes == 1 for notes in all_notes)
+
+
+@pytest.mark.parametrize("by_a_task", [True, False])
+async def test_who_is_resumed_does_not_wait_for_all_who_ask(
+    server: Server, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, by_a_task: bool
+) -> None:
+    """However little time a pass has for these: for those it has as much again."""
+    resumed, order = [], []
+    for _ in range(10):
+        stream, client = await server.connect()
+        notes = Notes(stream)
+        notes.asks = Next.WAIT
+        nursery.start_soon(stream.attend, notes)
+        client.sendall(b"x")
+        resumed.append(notes)
+    await until(lambda: all(notes.heard for notes in resumed))
+    for notes in resumed:
+        notes.answers = lambda data: order.append("resumed") or ()
+    now = 0.0
+
+    def time_passes(data: bytes) -> list[Part]:
+        nonlocal now
+        now += 10 * crowds.PASS_SECONDS
+        order.append("asked")
+        if not by_a_task and len(order) == 1:
+            for notes in resumed:
+                notes.stream.resume()
+        return [data]
+
+    for _ in range(10):
+        stream, _ = await server.connect()
+        notes = Notes(stream)
+        notes.answers = time_passes
+        nursery.start_soon(stream.attend, notes)
+    await trio.testing.wait_all_tasks_blocked()
+    monkeypatch.setattr(crowds, "monotonic", lambda: now)
+    for client in server.clients[10:]:
+        client.sendall(b"x")
+    if by_a_task:
+        for notes in resumed:
+            notes.stream.resume()
+    await until(lambda: len(order) == 20)
+    assert order[:11] == ["asked", *["resumed"] * 10]
+
+
+async def test_who_asks_often_has_one_place_among_those_for_whom_there_was_no_time(
+    server: Server, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crowds, "PASS_SECONDS", -1.0)
+    all_notes = []
+    for _ in range(4):
+        stream, _ = await server.connect()
+        all_notes.append(Notes(stream))
+        nursery.start_soon(stream.attend, all_notes[-1])
+    await trio.testing.wait_all_tasks_blocked()
+    crowd = crowds._crowds.get()
+    assert crowd is not None
+    for _ in range(20):
+        for client in server.clients:
+            client.sendall(b"x")
+        await trio.lowlevel.checkpoint()
+        assert len(crowd._again) < 4
+    await until(lambda: all(len(notes.content) == 20 for notes in all_notes))
+
+
 async def in_a_nursery() -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.lowlevel.checkpoint)
@@ -342,6 +446,60 @@ async def test_what_goes_wrong_in_the_crowd_ends_who_serves(monkeypatch: pytest.
     with trio.fail_after(10), pytest.raises(ExceptionGroup) as failure:
         await breaks()
     assert failure.group_contains(RuntimeError, match="broken")
+
+
+async def test_who_was_answered_before_something_went_wrong_gets_the_answer() -> None:
+    pushed: list[int] = []
+
+    class Called:
+        promising = True
+
+        def __init__(self, number: int) -> None:
+            self.called = self
+            self._number = number
+
+        def ready(self) -> None:
+            if self._number == 2:
+                raise RuntimeError("broken")
+            crowd.push_soon(self)
+
+        def push(self) -> None:
+            pushed.append(self._number)
+
+    async with open_crowd():
+        crowd = crowds._crowds.get()
+        assert crowd is not None
+        with pytest.raises(RuntimeError, match="broken"):
+            crowd._call([Called(number) for number in range(4)])
+        assert pushed == [0, 1]
+        crowd.push_soon(Called(3))
+        assert pushed == [0, 1, 3]
+
+
+def test_the_guest_of_another_loop_does_not_keep_it_waiting() -> None:
+    """`before_io_wait` is called by the host's thread."""
+    todo: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
+    found: list[object] = []
+
+    async def look() -> None:
+        found.append(trio_loop())
+
+    trio.lowlevel.start_guest_run(
+        look, run_sync_soon_threadsafe=todo.put, done_callback=lambda outcome: todo.put(lambda: "done")
+    )
+    while todo.get(timeout=20)() != "done":
+        pass
+    assert found == [None]
+
+
+async def test_where_the_system_has_no_room_for_a_crowd_everybody_waits_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> None:
+        raise OSError(errno.EMFILE, "no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(crowds.select, "epoll", full)
+        async with open_crowd() as seat:
+            assert isinstance(seat(0), Alone)
 
 
 async def test_this_version_of_trio_has_what_the_crowd_needs() -> None:

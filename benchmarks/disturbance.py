@@ -11,7 +11,7 @@ from benchmarks.process import machine_cpu_seconds, own_cpu_seconds
 from benchmarks.steps import Figures
 
 FOREIGN = 0.15
-"""More of the machine than this, used by processes that the benchmark did not start, spoils a measurement."""
+"""More of the machine than this, used by others than the processes that the benchmark started, spoils a measurement."""
 TRIES = 3
 
 

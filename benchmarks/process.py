@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,10 +53,14 @@ def own_cpu_seconds() -> float:
 
 
 def machine_cpu_seconds() -> float:
-    """CPU seconds that all processes of the machine used since it started, idle and waiting time left out."""
+    """CPU seconds that the machine was not idle since some moment, other virtual machines' among them.
+
+    By its idle time, which the kernel measures: the other times of /proc/stat are counted at the timer's ticks, so that
+    of a load that wakes in time with them they tell several times as much as it uses, or next to nothing.
+    """
     fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
-    user, nice, system, _idle, _iowait, irq, softirq = fields[:7]
-    return (user + nice + system + irq + softirq) / _TICK
+    _user, _nice, _system, idle, iowait = fields[:5]
+    return time.monotonic() * (os.cpu_count() or 1) - (idle + iowait) / _TICK
 
 
 def forget_cached(folder: Path) -> None:

@@ -83,11 +83,23 @@ def fetch_nothing(partitions: int) -> Callable[[int, int], Message]:
     return request
 
 
-def fetch_next(number: int, session: int) -> Message:
-    """In a session, the record that comes next where each request before it found one."""
-    partition = FetchPartition(partition=0, fetch_offset=number, partition_max_bytes=65536)
-    topics = [FetchTopic(topic=_TOPIC, partitions=[partition])]
-    return FetchRequest(max_wait_ms=30_000, min_bytes=1, session_id=session, session_epoch=number, topics=topics)
+def fetch_next(*, session: bool) -> Callable[[int, int], Message]:
+    """The record that comes next where each request before it found one. Without a session as librdkafka asks."""
+
+    def request(number: int, session_id: int) -> Message:
+        partition = FetchPartition(partition=0, fetch_offset=number, partition_max_bytes=65536)
+        asked = FetchRequest(
+            max_wait_ms=30_000,
+            min_bytes=1,
+            session_id=session_id,
+            session_epoch=number,
+            topics=[FetchTopic(topic=_TOPIC, partitions=[partition])],
+        )
+        if not session:
+            asked.session_id, asked.session_epoch, asked.isolation_level = 0, -1, 1
+        return asked
+
+    return request
 
 
 CASES = (
@@ -97,7 +109,8 @@ CASES = (
     Case("fetch 64 KiB", fetch, batches=8),
     Case("fetch nothing, 1 partition", fetch_nothing(1)),
     Case("fetch nothing, 1,000 partitions", fetch_nothing(1000), partitions=1000),
-    Case("produce one record, for which a fetch waits", produce(ONE), waiting=fetch_next),
+    Case("produce one record, for which a fetch waits", produce(ONE), waiting=fetch_next(session=True)),
+    Case("the same without a fetch session, read_committed", produce(ONE), waiting=fetch_next(session=False)),
 )
 
 

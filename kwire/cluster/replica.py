@@ -61,6 +61,8 @@ class PartitionRead(NamedTuple):
     """Whether the offset is in remote storage only, where the caller has to look for it."""
     log_dir: LogDir | None = None
     """Where the slice is. By the time that it is read the log may have been moved."""
+    leader_epoch: int = NO_EPOCH
+    """What it was here, if that is told."""
 
 
 class ListedOffset(NamedTuple):
@@ -161,7 +163,7 @@ class Replica:
             log = self.log
         else:
             log = self.local_log(current_leader_epoch, leader_only=leader_only)
-        start, end = log.log_start_offset, log.log_end_offset
+        epoch, start, end = self.leader_epoch, log.log_start_offset, log.log_end_offset
         high_watermark, stable = log.high_watermark, log.last_stable_offset
         if last_fetched_epoch != NO_EPOCH:
             diverging = self._divergence(log, offset, last_fetched_epoch)
@@ -179,7 +181,22 @@ class Replica:
         if bound == Bound.LAST_STABLE_OFFSET:
             aborted = [] if part is None else log.aborted(found.offset, found)
         return tuple.__new__(
-            PartitionRead, (part, high_watermark, stable, start, end, None, aborted, False, log.log_dir)
+            PartitionRead, (part, high_watermark, stable, start, end, None, aborted, False, log.log_dir, epoch)
+        )
+
+    def is_as_read(self, read: PartitionRead) -> bool:
+        """Whether nothing has changed since, so that the same read by the leader would bring the same.
+
+        (The last stable offset changes with the log's end or the high watermark only.)
+        """
+        log = self.log
+        return (
+            log is not None
+            and self.is_leader
+            and read.leader_epoch == self.leader_epoch
+            and read.log_end_offset == log.log_end_offset
+            and read.high_watermark == log.high_watermark
+            and read.log_start_offset == log.log_start_offset
         )
 
     def _divergence(self, log: Log, offset: int, epoch: int) -> EpochEnd | None:

@@ -173,6 +173,9 @@ def aborted(log: Log, offset: int, found: LogRead) -> list[AbortedTransaction]:
     if part is None:
         return []
     segments = log.segments
+    active = segments.active
+    if found.segment_base == active.base_offset and not active.has_transactions:
+        return []
     number = max(0, segments.floor_number(found.segment_base))
     upper = _offset_after(segments[number], part)
     if upper is None:

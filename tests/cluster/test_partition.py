@@ -211,6 +211,42 @@ async def test_waiters_are_woken_by_every_change(cluster, autojump_clock):
     assert waiter.count == 5
 
 
+async def test_whether_a_read_would_bring_something_else(cluster, autojump_clock):
+    partition = await half_replicated(cluster)
+
+    async def follower_has(offset: int) -> None:
+        await partition.fetch_for_follower(2, offset, 100, log_start_offset=0)
+
+    async def transaction() -> None:
+        records = simple_records([(None, b"in")], cluster[1].clock.wall_ms())
+        batch = build_batch(records, producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+        guard = partition.begin_verification(7, 0, 0, supports_epoch_bump=True)
+        await partition.append(batch, 1, origin=Origin.COORDINATOR, verification=guard)
+        await follower_has(4)
+
+    async def new_epoch() -> None:
+        await cluster.elect(1)
+
+    for change in (
+        lambda: cluster[1].append(b"c"),
+        lambda: follower_has(2),
+        transaction,
+        lambda: cluster[1].append(b"d"),
+        lambda: follower_has(5),  # behind the open transaction
+        lambda: partition.delete_records(1),
+        new_epoch,
+    ):
+        read = await partition.fetch(2, 1000)
+        assert partition.is_as_read(read)
+        await change()
+        assert not partition.is_as_read(read)
+    read = await partition.fetch(2, 1000)
+    partition.lose_log()
+    assert not partition.is_as_read(read)
+    read = await cluster[2].partition().fetch(0, 1000, Bound.LOG_END, leader_only=False)
+    assert not cluster[2].partition().is_as_read(read)
+
+
 async def test_followers_wake_their_waiters(cluster, autojump_clock):
     await cluster.create()
     waiter = Wakeup()

@@ -199,11 +199,17 @@ class _Fetch:
             self._wait.hurry()
 
     def watch(self) -> None:
-        """Has a session that is not kept watch its partitions too; what happened before is looked for again, and so are
-        those of which the first look, under `max_bytes`, did not bring all."""
+        """Has a session that is not kept watch its partitions too. Those that changed before are looked at again, so
+        are those of which the first look, under `max_bytes`, did not bring all."""
         for asked, target in self.targets.items():
-            if target.partition is not None and not (self._kept and self.reader.is_quiet(target)):
-                self.session.watch(asked, target.partition)
+            partition, read = target.partition, target.read
+            if partition is None:
+                continue
+            quiet = self.reader.is_quiet(target)
+            if quiet and self._kept:
+                continue
+            self.session.watch(asked, partition)
+            if not quiet or read is None or not partition.is_as_read(read):
                 self.session.make_due(asked)
 
     def end(self) -> None:
@@ -246,7 +252,7 @@ class _Fetch:
         response = FetchResponse(session_id=session.id if self._kept else 0)
         served = []
         topic_response = None
-        turn = self.reader.turn(len(self.targets))
+        turn = self.reader.turn() if len(self.targets) > 1 else None
         for asked in sorted(self.targets, key=_ORDER):
             target = self.targets[asked]
             data = self._failure(target) if target.read is None else await self._data(target, target.read)

@@ -10,6 +10,8 @@ import pytest
 import trio
 import trio.testing
 
+from kwire.cluster.partition import Partition
+from kwire.cluster.replica import PartitionRead
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
@@ -206,6 +208,42 @@ async def test_an_append_ends_the_wait(autojump_clock) -> None:
         assert waiting.ended == 7
         assert [offsets(data) for data in partitions(waiting.response)] == [[], [0]]
         assert partitions(waiting.response)[1].high_watermark == 1
+
+
+async def test_what_comes_while_others_are_read_ends_the_wait(autojump_clock, monkeypatch) -> None:
+    async with running() as scene, trio.open_nursery() as nursery:
+        await scene.create("t", 2)
+        read = Partition.fetch
+
+        async def fetch_meanwhile(self: Partition, *arguments: Any, **options: Any) -> PartitionRead:
+            if self.index == 1:
+                await scene.produce("t", b"a")
+            return await read(self, *arguments, **options)
+
+        monkeypatch.setattr(Partition, "fetch", fetch_meanwhile)
+        waiting = await begin(scene, nursery, at("t", 0, 0), at("t", 0, 1))
+        await trio.testing.wait_all_tasks_blocked()
+        assert waiting.ended == 0
+        assert [offsets(data) for data in partitions(waiting.response)] == [[0], []]
+
+
+async def test_nothing_is_read_twice_before_something_comes(autojump_clock, monkeypatch) -> None:
+    async with running() as scene, trio.open_nursery() as nursery:
+        await scene.create("t", 2)
+        read, reads = Partition.fetch, []
+
+        async def counted(self: Partition, *arguments: Any, **options: Any) -> PartitionRead:
+            reads.append(self.index)
+            return await read(self, *arguments, **options)
+
+        monkeypatch.setattr(Partition, "fetch", counted)
+        waiting = await begin(scene, nursery, at("t", 0, 0), at("t", 0, 1))
+        await trio.testing.wait_all_tasks_blocked()
+        assert reads == [0, 1]
+        await scene.produce("t", b"a", partition=1)
+        await trio.testing.wait_all_tasks_blocked()
+        assert waiting.ended == 0
+        assert reads == [0, 1, 1]
 
 
 async def test_too_little_waits_on_and_comes_when_the_time_is_up(autojump_clock) -> None:

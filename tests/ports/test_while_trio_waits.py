@@ -61,14 +61,22 @@ async def asking(client: socket.socket) -> AsyncIterator[Asking]:
             await asks.stop()
 
 
+async def several(server: Server, nursery: trio.Nursery, number: int) -> list[Notes]:
+    """As many as that, which are called whenever their clients ask."""
+    all_notes = []
+    for _ in range(number):
+        stream, _ = await server.connect()
+        all_notes.append(echoing(stream))
+        nursery.start_soon(stream.attend, all_notes[-1])
+    await trio.testing.wait_all_tasks_blocked()
+    return all_notes
+
+
 @pytest.fixture
 async def busy(server: Server, nursery: trio.Nursery) -> tuple[Notes, socket.socket]:
     """One that is called whenever its client asks, and the client."""
-    stream, client = await server.connect()
-    notes = echoing(stream)
-    nursery.start_soon(stream.attend, notes)
-    await trio.testing.wait_all_tasks_blocked()
-    return notes, client
+    (notes,) = await several(server, nursery, 1)
+    return notes, server.clients[0]
 
 
 async def counted(notes: Notes, number: int) -> None:
@@ -212,13 +220,7 @@ async def test_what_there_was_no_time_for_is_done_though_nothing_else_comes(
 ) -> None:
     """By passes that take no time at all, while all tasks wait."""
     monkeypatch.setattr(crowds, "PASS_SECONDS", -1.0)
-    all_notes = []
-    for _ in range(20):
-        stream, _ = await server.connect()
-        notes = echoing(stream)
-        all_notes.append(notes)
-        nursery.start_soon(stream.attend, notes)
-    await trio.testing.wait_all_tasks_blocked()
+    all_notes = await several(server, nursery, 20)
 
     def ask() -> None:
         for client in server.clients:
@@ -259,12 +261,7 @@ async def test_trio_is_not_idle_as_long_as_something_is_left_to_the_next_pass(
     server: Server, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crowds, "PASS_SECONDS", -1.0)
-    all_notes = []
-    for _ in range(20):
-        stream, _ = await server.connect()
-        all_notes.append(echoing(stream))
-        nursery.start_soon(stream.attend, all_notes[-1])
-    await trio.testing.wait_all_tasks_blocked()
+    all_notes = await several(server, nursery, 20)
     for client in server.clients:
         client.sendall(b"x")
     await trio.testing.wait_all_tasks_blocked()
@@ -322,12 +319,7 @@ async def test_who_asks_often_has_one_place_among_those_for_whom_there_was_no_ti
     server: Server, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crowds, "PASS_SECONDS", -1.0)
-    all_notes = []
-    for _ in range(4):
-        stream, _ = await server.connect()
-        all_notes.append(Notes(stream))
-        nursery.start_soon(stream.attend, all_notes[-1])
-    await trio.testing.wait_all_tasks_blocked()
+    all_notes = await several(server, nursery, 4)
     crowd = crowds._crowds.get()
     assert crowd is not None
     for _ in range(20):

@@ -96,9 +96,9 @@ class Reader:
         self._replica_id = replica_id
         self._replica_epoch = replica_epoch
 
-    def turn(self) -> Turn:
-        """For the reads of several targets one by one."""
-        return Turn(self._clock)
+    def turn(self, targets: int) -> Turn | None:
+        """For the reads of so many targets one by one; None where there is nothing to share between."""
+        return Turn(self._clock) if targets > 1 else None
 
     def is_quiet(self, target: Target) -> bool:
         """Whether there is nothing to be said of it beyond this read until it changes."""
@@ -120,7 +120,7 @@ class Reader:
         """
         room, found, urgent = self.max_bytes, 0, False
         remote: list[RemoteShare] = []
-        turn = self.turn() if len(targets) > 1 else None
+        turn = self.turn(len(targets))
         for target in targets:
             first = not found and not remote
             size = await self.read(target, room, at_least_one=first, record=record)
@@ -261,7 +261,7 @@ class FetchWait:
         """Looks at those that are due."""
         urgent = False
         due = deque(self._session.take_due())
-        turn = self._reader.turn() if len(due) > 1 else None
+        turn = self._reader.turn(len(due))
         try:
             while due and not self._hurried:
                 cached = due[0]

@@ -174,7 +174,7 @@ def aborted(log: Log, offset: int, found: LogRead) -> list[AbortedTransaction]:
         return []
     segments = log.segments
     active = segments.active
-    if found.segment_base == active.base_offset and not active.has_transactions:
+    if found.segment_base == active.base_offset and not active.has_transactions:  # as for most who read the newest
         return []
     number = max(0, segments.floor_number(found.segment_base))
     upper = _offset_after(segments[number], part)

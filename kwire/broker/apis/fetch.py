@@ -252,7 +252,7 @@ class _Fetch:
         response = FetchResponse(session_id=session.id if self._kept else 0)
         served = []
         topic_response = None
-        turn = self.reader.turn() if len(self.targets) > 1 else None
+        turn = self.reader.turn(len(self.targets))
         for asked in sorted(self.targets, key=_ORDER):
             target = self.targets[asked]
             data = self._failure(target) if target.read is None else await self._data(target, target.read)

@@ -1,8 +1,8 @@
 """Work that is done at once, without a task of its own, as long as it need not wait.
 
-To wake a Trio task costs the event loop some 40 Python calls, and a small request takes 60. Most requests wait for
-nothing: whoever receives them runs the coroutine that handles them himself, one `step`, and mostly
-that is all. What has to wait says so:
+The pass of Trio's loop that wakes a task takes some 40 Python calls, a small request all in all 60. Most requests wait
+for nothing: whoever receives them runs the coroutine that handles them himself, one `step`, and mostly that is all.
+What has to wait says so:
 
     await Signal().wait()    the coroutine stands still until the signal is set, which tells whoever runs it
     await needs_task()       what comes next waits by Trio's means: a task has to go on with it (`go_on`)

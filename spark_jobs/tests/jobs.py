@@ -90,9 +90,8 @@ class JobProcess:
         wait_for(true, self)
 
     def threads(self) -> str:
-        """Ends the driver; returns all that it wrote, at the end what the threads of its JVM were at."""
+        """All that it wrote, at the end what the threads of its JVM are at; where Python is the driver, it ends."""
         os.killpg(self.process.pid, signal.SIGQUIT)
-        self.process.wait()
         deadline = time.monotonic() + 10.0
         while "JNI global refs" not in self.said and time.monotonic() < deadline:  # the last that it writes
             time.sleep(0.01)

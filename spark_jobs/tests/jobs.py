@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +91,13 @@ class JobProcess:
         wait_for(true, self)
 
     def threads(self) -> str:
-        """All that it wrote, at the end what the threads of its JVM are at; where Python is the driver, it ends."""
+        """Ends the driver; returns all that it wrote, at the end what the threads of its JVM were at."""
         os.killpg(self.process.pid, signal.SIGQUIT)
         deadline = time.monotonic() + 10.0
         while "JNI global refs" not in self.said and time.monotonic() < deadline:  # the last that it writes
             time.sleep(0.01)
+        with suppress(ProcessLookupError):  # Python has ended, the JVM may have followed
+            self.kill()
         return self.said
 
     def kill(self) -> None:

@@ -24,6 +24,7 @@ from kwire.broker.log_dirs import LogDirs
 from kwire.broker.metadata_partitions import MetadataPartitions
 from kwire.broker.registry import Registry
 from kwire.broker.request_memory import RequestMemory
+from kwire.broker.templates import Templates
 from kwire.cluster.controller import Controller
 from kwire.cluster.replicas import ReplicaManager
 from kwire.cluster.stores.embedded import EmbeddedStore, StoreError
@@ -81,6 +82,7 @@ class Broker:
         self.randomness = ports.randomness
         self.alarms = Alarms(ports.clock)
         self.registry = Registry()
+        self.templates = Templates()
         self.authorizer = authorizer or AllowAll()
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], ports.randomness.below)
         self.connections = Connections(config, ports.clock, ports.transport.addresses)

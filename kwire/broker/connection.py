@@ -29,6 +29,7 @@ from kwire.broker.context import RequestRefused, Session
 from kwire.broker.dispatch import Call, Parts, understand
 from kwire.broker.frames import FrameReader
 from kwire.broker.parked import Parked
+from kwire.broker.templates import Shape
 from kwire.ports.at_once import Signal, go_on, step
 from kwire.ports.attending import Next
 from kwire.ports.transport import Stream, StreamClosed
@@ -78,6 +79,8 @@ class Connection:
         """What it stands still for, if that is not the task."""
         self._at_once = False
         """Whether the next request will probably need no task."""
+        self._shapes: tuple[Shape, ...] = ()
+        """By which its requests may be known."""
         self._ended = False
         self._fault: Exception | None = None
         """What happened in a call of the stream; for the task to raise."""
@@ -184,16 +187,47 @@ class Connection:
 
     def _advance(self) -> Next:
         """As `resumed`. Raises RequestRefused."""
-        broker, requests, call = self._broker, self._requests, self._call
+        broker, requests = self._broker, self._requests
         turn_ends = 0.0
-        while call is not None or requests:
-            if call is None:
-                call = self._call = understand(broker, self._session, requests.popleft())
-                api = call.api
-                if api.at_once:
-                    self._work = api.handle(broker, call, call.request)
-            if self._work is None:
-                return self._after_answers(Next.LEAVE)
+        while self._call is not None or requests:
+            if self._call is not None:
+                wanted = self._step(self._call, None)
+            else:
+                frame = requests.popleft()
+                if self._shapes and self._answer_as_before(frame):
+                    wanted = None
+                else:
+                    call = self._call = understand(broker, self._session, frame)
+                    if call.api.at_once:
+                        self._work = call.api.handle(broker, call, call.request)
+                    wanted = self._step(call, frame)
+            if wanted is not None:
+                return self._after_answers(wanted)
+            if requests:
+                now = broker.clock.monotonic()
+                turn_ends = turn_ends or now + TURN_SECONDS
+                if now >= turn_ends or self._out_bytes > _FLUSH_BYTES:
+                    return self._after_answers(Next.LEAVE)
+        self._last_active = broker.clock.monotonic()
+        if self._stopping or self._frames.error is not None:
+            return self._after_answers(Next.LEAVE)
+        self._busy = False
+        return self._after_answers(Next.READ)
+
+    def _answer_as_before(self, frame: memoryview) -> bool:
+        """Whether a request could be answered by what is known of an earlier one, and was."""
+        broker = self._broker
+        answer = broker.templates.answer(broker, self._session, self._shapes, frame)
+        if answer is None:
+            return False
+        if answer:
+            self._owe([answer])
+        return True
+
+    def _step(self, call: Call, frame: memoryview | None) -> Next | None:
+        """Does what there is to do for a request, or is left of it; None when it is answered. `frame`: all of it."""
+        broker = self._broker
+        while self._work is not None:
             try:
                 reason = step(self._work)
             except StopIteration as ended:
@@ -205,32 +239,29 @@ class Connection:
             else:
                 if not isinstance(reason, Signal):
                     self._awaited = None
-                    return self._after_answers(Next.LEAVE)
+                    return Next.LEAVE
                 self._awaited = reason
                 reason.on_set = self._stream.resume
                 self._last_active = broker.clock.monotonic()
-                return self._after_answers(Next.WAIT)
+                return Next.WAIT
             if response is not None and not isinstance(response, Message):
                 self._park(response)
+                frame = None
                 continue
             self._parked = self._call = None
             if response is not None:
-                parts = call.answer(broker, response)
-                if not requests and not self._out:
-                    self._stream.send_soon(parts)
-                else:
-                    self._add(parts)
-            if requests:
-                now = broker.clock.monotonic()
-                turn_ends = turn_ends or now + TURN_SECONDS
-                if now >= turn_ends or self._out_bytes > _FLUSH_BYTES:
-                    return self._after_answers(Next.LEAVE)
-            call = None
-        self._last_active = broker.clock.monotonic()
-        if self._stopping or self._frames.error is not None:
-            return self._after_answers(Next.LEAVE)
-        self._busy = False
-        return self._after_answers(Next.READ)
+                self._owe(call.answer(broker, response))
+            if frame is not None and call.api.templates is not None:
+                self._shapes = broker.templates.learn(self._shapes, call, frame)
+            return None
+        return Next.LEAVE
+
+    def _owe(self, parts: Parts) -> None:
+        """Sends an answer with those of all others of the pass."""
+        if self._requests or self._out:
+            self._add(parts)
+        else:
+            self._stream.send_soon(parts)
 
     def _after_answers(self, wanted: Next) -> Next:
         """What is wanted, when the answers that are owed have been sent."""

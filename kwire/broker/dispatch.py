@@ -29,7 +29,7 @@ Parts = list[Part]
 class Call(RequestContext):
     """One request that was understood, and what it takes to answer it."""
 
-    __slots__ = ("_correlation_id", "api", "request")
+    __slots__ = ("api", "correlation_id", "request")
 
     def __init__(
         self, api: LoadedApi, version: int, client_id: str | None, session: Session, correlation_id: int, request: Any
@@ -38,7 +38,7 @@ class Call(RequestContext):
         self.api_version = version
         self.client_id = client_id
         self.session = session
-        self._correlation_id = correlation_id
+        self.correlation_id = correlation_id
         self.request = request
 
     async def run(self, broker: Broker) -> Message | Parked | None:
@@ -80,7 +80,7 @@ class Call(RequestContext):
         becomes, as in Apache Kafka, the response that says UNKNOWN_SERVER_ERROR. EncodeError if that does not fit.
         """
         version = self.api_version
-        header = response_header(self.api.api.key, version, self._correlation_id)
+        header = response_header(self.api.api.key, version, self.correlation_id)
         try:
             body = codec.encode_parts(response, version)
         except codec.EncodeError as error:

@@ -18,6 +18,7 @@ from kwire.security.authorizer import Operation, ResourceType
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
+    from kwire.broker.templates import TemplateMaker
 
 Handler = Callable[["Broker", "RequestContext", Any], Coroutine[Any, Any, Any]]
 
@@ -63,16 +64,23 @@ class Api:
             getattr(messages, f"{name}Response"),
             handler.handle,
             handler.failed,
+            getattr(handler, "templates", None),
         )
 
 
 class LoadedApi:
-    """An API with its code: the message classes, `handle` and `failed`."""
+    """An API with its code: the message classes, `handle` and `failed`, and perhaps `templates`."""
 
-    __slots__ = ("api", "at_once", "failed", "handle", "patient", "request_type", "response_type")
+    __slots__ = ("api", "at_once", "failed", "handle", "patient", "request_type", "response_type", "templates")
 
     def __init__(
-        self, api: Api, request_type: type, response_type: type, handle: Handler, failed: Callable[..., Any]
+        self,
+        api: Api,
+        request_type: type,
+        response_type: type,
+        handle: Handler,
+        failed: Callable[..., Any],
+        templates: TemplateMaker | None = None,
     ) -> None:
         self.api = api
         self.patient = api.patient
@@ -81,6 +89,7 @@ class LoadedApi:
         self.response_type = response_type
         self.handle = handle
         self.failed = failed
+        self.templates = templates
 
 
 def _topic(operation: Operation) -> Needs:

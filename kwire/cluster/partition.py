@@ -218,6 +218,24 @@ class Partition(Replica):
                 self.changed()
         return tuple.__new__(Appended, (info, info.last_offset + 1, epoch))
 
+    @property
+    def commits_at_once(self) -> bool:
+        """Whether what is appended is acknowledged with acks=all as soon as it is written: nobody else has to have it.
+
+        For the leader of a log.
+        """
+        leadership = self.leadership
+        return leadership is not None and not leadership.followers and self.log is not None and self.log.is_settled
+
+    def append_at_once(self, batch: ValidatedBatch, log: Log) -> AppendInfo:
+        """As `append` a client's batch of no transaction, to what `check_appendable` gave, where not `append_waits`."""
+        info = log.append_at_once(batch, self.leader_epoch)
+        if self.leadership is not None:
+            self.leadership.advance()
+        if self._waiters:
+            self.changed()
+        return info
+
     def acknowledged(self, appended: Appended) -> ErrorCode | None:
         """What an acks=all producer is to be told of its append; None as long as it has to wait."""
         leadership = self.leadership

@@ -241,6 +241,28 @@ class Log:
             producer_id, sequence, epoch, now_ms, supports_epoch_bump=supports_epoch_bump
         )
 
+    @property
+    def append_waits(self) -> bool:
+        """Whether an append may wait for more than its write: for indexes to be read, checkpoints, a flush."""
+        return bool(self.to_lower) or self.segments.active.append_waits or self.config.flush_messages < MAX_LONG
+
+    def append_at_once(
+        self,
+        batch: ValidatedBatch,
+        leader_epoch: int,
+        *,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
+        verification: VerificationGuard | None = None,
+    ) -> AppendInfo:
+        """As `append_as_leader`, where not `append_waits`."""
+        offset = self.log_end_offset
+        self.epochs.assign(leader_epoch, offset)
+        header = batch.header
+        buffers = [write_prefix(offset, header.batch_length, leader_epoch), *batch.parts]
+        placed = _new(Placed, (header, offset, buffers))
+        return appending.append(self, [placed], batch.log_append_time, origin, transaction_version, verification)
+
     async def append_as_leader(
         self,
         batch: ValidatedBatch | Buffer,
@@ -260,15 +282,12 @@ class Log:
         """
         if not isinstance(batch, ValidatedBatch):
             batch = await self._validate(batch, origin)
-        if self.to_lower or self.segments.active.append_waits or self.config.flush_messages < MAX_LONG:
+        if self.append_waits:
             await needs_task()  # between the append and a flush that it waits for nobody else may come
             await self._ready_to_append()
-        offset = self.log_end_offset
-        self.epochs.assign(leader_epoch, offset)
-        header = batch.header
-        buffers = [write_prefix(offset, header.batch_length, leader_epoch), *batch.parts]
-        placed = _new(Placed, (header, offset, buffers))
-        info = appending.append(self, [placed], batch.log_append_time, origin, transaction_version, verification)
+        info = self.append_at_once(
+            batch, leader_epoch, origin=origin, transaction_version=transaction_version, verification=verification
+        )
         if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
             await self.flush(first_offset=None if info.duplicate else info.first_offset)
         return info
@@ -359,6 +378,11 @@ class Log:
         """The end (exclusive) of what waits for no flush that its append asked for: more is not to be seen yet."""
         waiting = None if self.commits is None else self.commits.first_waiting
         return self.log_end_offset if waiting is None else min(waiting, self.log_end_offset)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no append waits for a flush."""
+        return self.commits is None or self.commits.first_waiting is None
 
     async def close(self) -> None:
         """Brings everything onto the disk, with a snapshot of the producers, and lets go of the files."""

@@ -13,6 +13,7 @@ from kwire.broker.connection import Connection
 from kwire.broker.context import ANONYMOUS, Session
 from kwire.broker.registry import Api, LoadedApi, Needs
 from kwire.broker.request_memory import RequestMemory
+from kwire.broker.templates import Templates
 from kwire.ports.at_once import Signal, _here
 from kwire.ports.transport import Stream, Transport
 from kwire.protocol import codec
@@ -34,6 +35,7 @@ class AtOnce(Script):
     def __init__(self) -> None:
         super().__init__()
         self.request_memory = RequestMemory(-1)
+        self.templates = Templates()
         self.stepped: list[bool] = []
         """Of each request, whether its handler began without the task."""
         self._apis = {key: self._load(key, at_once) for key, at_once in ((AT_ONCE, True), (IN_TASK, False))}

@@ -10,6 +10,7 @@ from kwire.ports.memory_transport import MemoryNetwork
 from kwire.ports.tcp import TcpTransport
 from kwire.ports.transport import Transport
 from tests.broker.at_once import Client, connected
+from tests.broker.foreseen import use_templates_at_once
 
 FEW_BYTES = 5000
 """So much the network holds of what a client does not take."""
@@ -27,3 +28,10 @@ async def clients(request: pytest.FixtureRequest) -> AsyncIterator[list[Client]]
 @pytest.fixture
 async def client(clients: list[Client]) -> Client:
     return clients[0]
+
+
+@pytest.fixture(params=["understood", "as before"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has each request handled in the usual way, and then each by a template, as if its like had come before."""
+    if request.param == "as before":
+        use_templates_at_once(monkeypatch)

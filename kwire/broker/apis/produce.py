@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple, Union
 
 import trio
 
+from kwire.broker import produce_templates
 from kwire.broker.context import RequestRefused
 from kwire.broker.leader_hints import LeaderHints
 from kwire.broker.parked import Parked
+from kwire.broker.produce_templates import ACKS
 from kwire.broker.side_by_side import side_by_side
 from kwire.broker.transaction_verification import Verified, verify_batches
+from kwire.cluster.partition import ALL
 from kwire.cluster.waiting import ReplicationWait
 from kwire.config.definition import MAX_LONG
 from kwire.metadata.names import INTERNAL_TOPICS
@@ -51,8 +54,6 @@ _HINTS = 10
 _BY_TOPIC_ID = 13
 _ADMIN = "__admin_client"
 """The client id by which Apache Kafka lets somebody write into the coordinators' topics."""
-_ALL = -1
-_ACKS = (0, 1, _ALL)
 _MAGIC_AT, _TRANSACTIONAL_AT = 16, 22
 """Where in a batch its magic is, and the byte that holds the flag."""
 
@@ -75,6 +76,10 @@ _WITHOUT_LOG_START = frozenset(
     }
 )
 """Refusals with which Apache Kafka does not tell where the log starts; with all others it does."""
+
+
+templates = produce_templates
+"""For requests that come again with other records."""
 
 
 async def handle(
@@ -140,7 +145,7 @@ async def handle(
                 log_start_offset=info.log_start_offset,
                 current_leader=_NO_LEADER_TOLD,
             )
-            if acks == _ALL and outcome[0].acknowledged(outcome[1]) is not ErrorCode.NONE:
+            if acks == ALL and outcome[0].acknowledged(outcome[1]) is not ErrorCode.NONE:
                 appends.append(outcome)
                 owed.append(partition)
         told_of[number].partition_responses.append(partition)
@@ -253,7 +258,7 @@ async def _append(
         header, batch = first_batch(data.records, context.api_version)
         if name in INTERNAL_TOPICS and context.client_id != _ADMIN:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
-        if acks not in _ACKS:
+        if acks not in ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
         partition = found  # from here on a refusal tells where the log starts
         guard = verified.guards.get((name, data.index)) if verified.guards else None

@@ -27,6 +27,8 @@ from kwire.protocol.records.header import iter_batches
 from kwire.protocol.records.record import Record, iter_records
 from tests.broker.scene import HOST, PORT, Scene, running
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 BY_ID = 13
 NEWEST = 13
 NOW = 1_700_000_000_000

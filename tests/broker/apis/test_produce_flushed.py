@@ -15,6 +15,8 @@ from kwire.protocol.records.record import Record
 from tests.broker.scene import Scene, running
 from tests.storage.held import HeldExecutor
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 
 @asynccontextmanager
 async def slow_disk(partitions: int = 1) -> AsyncIterator[tuple[Scene, HeldExecutor]]:

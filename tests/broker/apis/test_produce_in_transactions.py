@@ -15,6 +15,8 @@ from tests.broker.scene import Scene, running
 
 from .transactions import Producer, add, begin, describe, end, hold_markers, init, partitions, until
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 VERIFIES, KNOWS_ABORTABLE, ADDS = 10, 11, 12
 NOT_ADDED = "Partition was not added to the transaction"
 

@@ -1,0 +1,114 @@
+"""Requests that differ from an earlier one in little are not decoded again.
+
+A producer that sends records one by one sends the same bytes each time but for the correlation id and the records.
+What stands before the records says what is asked for; who has understood it once (a `Template`) knows it again by these
+bytes. A template holds what was decoded and nothing of the broker's state, so that it can't become stale.
+
+It need not be able to answer everything: where it gives no answer nothing has happened, and the request is understood
+and handled like any other.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from struct import Struct
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+    from kwire.broker.context import Session
+    from kwire.broker.dispatch import Call
+
+_MOST_KNOWN = 2048
+"""So many templates there are at most, for all clients together. One takes about a KB."""
+
+_MOST_SHAPES = 4
+"""So many are tried for each request of a connection. A producer has one for each length of a topic's name."""
+
+_CORRELATION_ID_ENDS = 8
+
+
+class Template(Protocol):
+    """What many requests have in common."""
+
+    def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> bytes | None:
+        """Does what is asked for, and gives the answer as it is sent; b"" where there is to be none.
+
+        None where it takes more than that, or has to wait, or fails: nothing has happened then.
+        """
+
+
+class TemplateMaker(Protocol):
+    """The module of an API's templates."""
+
+    def beginning(self, call: Call, frame: memoryview) -> int:
+        """How many bytes of a request, from its API key on, are to be the same in others; 0 if it can't have any."""
+
+    def template(self, call: Call, frame: memoryview) -> Template | None:
+        """That of a request which has such a beginning; None if there can't be one."""
+
+
+class Shape:
+    """The length of the beginning that requests have in common."""
+
+    __slots__ = ("size", "unpack")
+
+    def __init__(self, size: int) -> None:
+        """`size`: bytes from the API key on."""
+        self.size = size
+        self.unpack = Struct(f">4si{size - _CORRELATION_ID_ENDS}s").unpack_from
+        """What stands before the correlation id, that, and what stands behind it, of a frame that is so long."""
+
+
+_shape = lru_cache(maxsize=256)(Shape)
+
+
+class _Seen:
+    """Stands for a template that there is not."""
+
+    def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> None:
+        return None
+
+
+_ONCE = _Seen()
+"""The request came once. Most never come again; with the second one its template is made."""
+_NEVER = _Seen()
+"""It can have none."""
+
+
+class Templates:
+    """Those of a broker's clients, by the beginnings of their requests without the correlation id."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, Template] = {}
+
+    def answer(self, broker: Broker, session: Session, shapes: tuple[Shape, ...], frame: memoryview) -> bytes | None:
+        """As `Template.answer`, where there is one for the request. `shapes`: what `learn` gave for its connection."""
+        for shape in shapes:
+            if len(frame) > shape.size:
+                start, correlation_id, rest = shape.unpack(frame)
+                template = self._known.get(start + rest)
+                if template is not None:
+                    return template.answer(broker, session, frame, correlation_id)
+        return None
+
+    def learn(self, shapes: tuple[Shape, ...], call: Call, frame: memoryview) -> tuple[Shape, ...]:
+        """Notes a request that was understood. Returns the shapes by which those of its connection are known."""
+        maker = call.api.templates
+        if maker is None:
+            return shapes
+        size = maker.beginning(call, frame)
+        if not size:
+            return shapes
+        shape = _shape(size)
+        start, _, rest = shape.unpack(frame)
+        key, known = start + rest, self._known
+        found = known.get(key)
+        if found is None:
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            known[key] = _ONCE
+            return shapes
+        if found is _ONCE:
+            known[key] = maker.template(call, frame) or _NEVER
+        return shapes if shape in shapes else (shape, *shapes[: _MOST_SHAPES - 1])

@@ -1,0 +1,33 @@
+"""Requests that find their template there, the first time they come."""
+
+from __future__ import annotations
+
+import pytest
+
+from kwire.broker.connection import Connection
+from kwire.broker.dispatch import understand
+from kwire.broker.templates import Shape, Templates
+
+
+def use_templates_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has each request that comes answered by its template, as far as that goes."""
+    init = Connection.__init__
+
+    def attended_from_the_start(self: Connection, *arguments: object) -> None:
+        init(self, *arguments)  # type: ignore[arg-type]
+        self._at_once = True
+        self._shapes = (Shape(8),)
+
+    def answer(
+        templates: Templates, broker: object, session: object, shapes: object, frame: memoryview
+    ) -> bytes | None:
+        call = understand(broker, session, frame)  # type: ignore[arg-type]
+        maker = call.api.templates
+        if maker is None or not maker.beginning(call, frame):
+            return None
+        template = maker.template(call, frame)
+        return template and template.answer(broker, session, frame, call.correlation_id)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Connection, "__init__", attended_from_the_start)
+    monkeypatch.setattr(Templates, "answer", answer)
+    monkeypatch.setattr(Templates, "learn", lambda templates, shapes, call, frame: shapes)

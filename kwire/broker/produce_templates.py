@@ -14,7 +14,7 @@ from kwire.cluster.partition import ALL
 from kwire.metadata.names import INTERNAL_TOPICS
 from kwire.protocol import codec
 from kwire.protocol.api_keys import APIS, ApiKey
-from kwire.protocol.codec.runtime import read_varint, varint
+from kwire.protocol.codec.runtime import read_long_varint, varint
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.headers import RequestHeader, encode_request_header, response_header
 from kwire.protocol.messages.produce import (
@@ -156,7 +156,7 @@ class ProduceTemplate:
                 size = frame[at]
                 at += 1
                 if size > 127:
-                    size, at = read_varint(frame, at - 1)
+                    size, at = read_long_varint(frame, at)
                 end = at + size - 1
                 return frame[at:end] if size and frame[end:] == _NO_TAGS else None
             (size,) = _LENGTH.unpack_from(frame, at)

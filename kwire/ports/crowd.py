@@ -50,6 +50,9 @@ is looked whether tasks want their turn."""
 _TOLD = 0 if not hasattr(select, "epoll") else select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 """What a seat in the crowd is told: each time that something comes, and the end."""
 
+_ROOM = 0 if not hasattr(select, "epoll") else select.EPOLLOUT
+"""What it is told besides, if it asked for that: each time that there is room to send again."""
+
 _MOST_EVENTS = 1024
 """So many streams are found ready in one pass; more in the next one."""
 
@@ -170,6 +173,10 @@ class _CrowdSeat:
         if self.joined:
             self._crowd.look_again(self._descriptor)
 
+    def watch_room(self, wanted: bool) -> None:
+        if self.joined:
+            self._crowd.look_again(self._descriptor, room=wanted)
+
     def call_soon(self) -> None:
         self._crowd.call_soon(self)
 
@@ -219,9 +226,9 @@ class Crowd(trio.abc.Instrument):
         self._epoll.register(descriptor, _TOLD)
         self._seats[descriptor] = seat
 
-    def look_again(self, descriptor: int) -> None:
-        """A seat that knows that there is something is told so once more, when its turn comes."""
-        self._epoll.modify(descriptor, _TOLD)
+    def look_again(self, descriptor: int, *, room: bool = False) -> None:
+        """A seat is told once more of what is there already, when its turn comes; with `room`, of room to send too."""
+        self._epoll.modify(descriptor, _TOLD | _ROOM if room else _TOLD)
 
     def part(self, descriptor: int) -> None:
         del self._seats[descriptor]
@@ -297,7 +304,7 @@ class Crowd(trio.abc.Instrument):
                 trio_was_told = True
                 continue
             seat.promising = True
-            if mask != select.EPOLLIN:
+            if mask & ~(select.EPOLLIN | _ROOM):
                 seat.ended = True
             if seat.called is not None:
                 called[seat] = None

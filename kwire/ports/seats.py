@@ -12,7 +12,7 @@ class Called(Protocol):
     """A stream that is called instead of being woken. None of its calls may raise, or wait."""
 
     def ready(self) -> None:
-        """There may be something to read."""
+        """There may be something to read, or room to send (`Caller.watch_room`)."""
 
     def resumed(self) -> None:
         """`Caller.call_soon` asked for it."""
@@ -67,6 +67,9 @@ class Caller(Protocol):
 
     def look_again(self) -> None:
         """Has `ready` called when others had their turn: there may be more."""
+
+    def watch_room(self, wanted: bool) -> None:
+        """Has `ready` called also as soon as there is room to send, or not any more."""
 
     def call_soon(self) -> None:
         """Has `resumed` called when what is under way is done."""

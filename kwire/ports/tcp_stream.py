@@ -60,6 +60,8 @@ class TcpStream:
         self._soon: list[Part] = []
         self._posted = False
         """Whether `push` will be called."""
+        self._held_up = False
+        """Whether what is left to send waits for room, without a task; meanwhile nothing is received."""
         self._receiver: Receiver | None = None
         """Who is attended without a task."""
         self._caller: Caller | None = None
@@ -118,7 +120,7 @@ class TcpStream:
         except trio.ClosedResourceError as error:
             raise closed(error) from error
         finally:
-            self._receiver, self._caller, self._next = None, None, Next.LEAVE
+            self._receiver, self._caller, self._next, self._held_up = None, None, Next.LEAVE, False
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -147,8 +149,12 @@ class TcpStream:
         return bool(self._soon) or (self._attendance is not None and self._attendance.sending)
 
     def ready(self) -> None:
-        """The seat tells that there may be something to read."""
+        """The seat tells that there may be something to read, or room for what is left to send."""
         caller, turn_ends = self._caller, 0.0
+        if self._held_up:
+            self.push()
+            if self._held_up:
+                return
         while self._next is Next.READ and self._receiver is not None and caller is not None:
             wanted = self._receiver.wanted
             try:
@@ -176,23 +182,22 @@ class TcpStream:
         """The seat calls back, as `resume` asked for."""
         if self._receiver is not None:
             self._take(self._receiver.resumed())
-            if self._next is Next.READ and self._seat.promising:
+            if self._next is Next.READ and self._seat.promising and not self._held_up:
                 self.ready()
 
     def push(self) -> None:
-        """Sends what is to be sent soon, as far as it goes. What does not is left to the task that attends."""
+        """Sends what is to be sent soon, as far as there is room. What needs more than that is left to the task."""
         self._posted = False
         if self._torn or not self._soon:
             return
-        parts, self._soon = self._soon, []
+        parts, self._soon, wants_room = self._soon, [], False
         try:
             if len(parts) == 1 and parts[0].__class__ is bytes:
                 left = self._send_bytes(parts[0])
-                if left is None:
-                    return
-                self._soon = [left]
+                if left is not None:
+                    self._soon, wants_room = [left], True
             else:
-                self._soon = self._send_now(parts)
+                self._soon, wants_room = self._send_now(parts)
         except (OSError, ValueError, StreamClosed) as error:
             self._torn = True
             self._fail(closed(error))
@@ -201,11 +206,21 @@ class TcpStream:
             self._torn = True
             self._fail(closed(error))
         else:
-            if self._soon:
+            if wants_room or self._held_up:
+                self._wait_for_room(wants_room)
+            if self._soon and not wants_room:
                 self._take(Next.LEAVE)
+
+    def _wait_for_room(self, wanted: bool) -> None:
+        """Has `ready` called when there is room to send, perhaps already, or not any more."""
+        if self._caller is not None and self._next is not Next.LEAVE:
+            self._held_up = wanted
+            self._caller.watch_room(wanted)
 
     def _take(self, wanted: Next) -> None:
         if self._next is not Next.LEAVE:
+            if wanted is Next.LEAVE and self._held_up:
+                self._wait_for_room(False)
             self._next = wanted
             if wanted is Next.LEAVE and self._caller is not None:
                 self._caller.let_go()
@@ -299,26 +314,32 @@ class TcpStream:
 
     # What does not wait
 
-    def _send_now(self, parts: list[Part]) -> list[Part]:
-        """Sends what the kernel takes at once; returns the rest. Raises OSError, StreamClosed."""
+    def _send_now(self, parts: list[Part]) -> tuple[list[Part], bool]:
+        """Sends what the kernel takes at once. Returns the rest, and whether room is all that it needs.
+
+        Raises OSError, StreamClosed.
+        """
         runs = _runs(parts)
         if len(runs) > 1:
             self._cork(True)
         for number, run in enumerate(runs):
             rest: list[Part] = [run] if not isinstance(run, list) else [*self._offer(run)]
+            wants_room = isinstance(run, list | FileSlice)
             if isinstance(run, FileSlice):
                 try:
                     part = self._offer_slice(run)
                     rest = [] if part is None else [part]
-                except (BlockingIOError, _CannotSendfile):
+                except BlockingIOError:
                     pass
+                except _CannotSendfile:
+                    wants_room = False
             if rest:
                 for later in runs[number + 1 :]:
                     rest += later if isinstance(later, list) else [later]
-                return rest  # corked, if at all, until the send that takes it up is done
+                return rest, wants_room  # corked, if at all, until all of it is sent
         if self._corked:
             self._cork(False)
-        return []
+        return [], False
 
     def _send_bytes(self, data: bytes) -> memoryview | None:
         """Returns what is left."""
@@ -362,9 +383,9 @@ class TcpStream:
         return FileSlice(part.file, part.position + sent, part.size - sent) if sent < part.size else None
 
     def _cork(self, corked: bool) -> None:
-        self._corked = corked
-        if _CORK is not None:
+        if _CORK is not None and corked is not self._corked:
             self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, int(corked))
+        self._corked = corked
 
     def close(self) -> None:
         if self._socket.fileno() >= 0:

@@ -11,12 +11,6 @@ from kwire.broker.templates import Shape, Templates
 
 def use_templates_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Has each request that comes answered by its template, as far as that goes."""
-    init = Connection.__init__
-
-    def attended_from_the_start(self: Connection, *arguments: object) -> None:
-        init(self, *arguments)  # type: ignore[arg-type]
-        self._at_once = True
-        self._shapes = (Shape(8),)
 
     def answer(
         templates: Templates, broker: object, session: object, shapes: object, frame: memoryview
@@ -28,6 +22,9 @@ def use_templates_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         template = maker.template(call, frame)
         return template and template.answer(broker, session, frame, call.correlation_id)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Connection, "__init__", attended_from_the_start)
+    always = {"_at_once": True, "_shapes": (Shape(8),)}
+    for name, value in always.items():
+        constant = property(lambda self, value=value: value, lambda self, new: None)
+        monkeypatch.setattr(Connection, name, constant, raising=False)
     monkeypatch.setattr(Templates, "answer", answer)
     monkeypatch.setattr(Templates, "learn", lambda templates, shapes, call, frame: shapes)

@@ -17,15 +17,23 @@ from kwire.broker.templates import Templates
 from kwire.ports.transport import Stream, StreamClosed
 from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.errors import ErrorCode
 from kwire.protocol.headers import RequestHeader, decode_response_header, encode_request_header
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kwire.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
 from kwire.protocol.messages.metadata import MetadataRequest
-from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from kwire.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.record import Record
@@ -117,13 +125,21 @@ def known(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return found
 
 
-def offset(answer: bytes, version: int = NEWEST) -> int:
-    """The base offset of an answer that says that all went well."""
+def answered(answer: bytes, version: int) -> PartitionProduceResponse:
     _, at = decode_response_header(ApiKey.PRODUCE, version, answer)
     (topic,) = codec.decode(ProduceResponse, version, answer, at).responses
     (partition,) = topic.partition_responses
-    assert partition.error_code == 0
-    return partition.base_offset
+    return partition
+
+
+def error(answer: bytes, version: int = NEWEST) -> int:
+    return answered(answer, version).error_code
+
+
+def offset(answer: bytes, version: int = NEWEST) -> int:
+    """The base offset of an answer that says that all went well."""
+    assert error(answer, version) == 0
+    return answered(answer, version).base_offset
 
 
 @pytest.mark.parametrize("version", range(5, 14))
@@ -151,6 +167,120 @@ async def test_of_old_versions_none_is_known(version: int, known: list[bool], au
             (answer,) = await producer.send(request(scene, batch(), version=version))
             assert offset(answer, version) == count
     assert known[-6:] == [False, True] * 3  # what is sent behind it, of the newest version, is
+
+
+async def told(producer: Producer, scene: Scene, records: bytes, times: int = 4, **asked: Any) -> list[int]:
+    """The error codes of so many requests of a kind, all of which are answered."""
+    codes = []
+    for _ in range(times):
+        (answer,) = await producer.send(request(scene, records, **asked))
+        codes.append(error(answer, asked.get("version", NEWEST)))
+    return codes
+
+
+@pytest.mark.parametrize("version", [9, NEWEST])
+async def test_who_may_not_write_is_refused_though_others_may(version: int, known: list[bool], autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("plain")
+        await scene.create("last")
+        assert await told(Producer(scene), scene, batch(), version=version) == [0] * 4
+        scene.broker.authorizer = Only(Operation.WRITE, names=["last"])
+        refused = await told(Producer(scene), scene, batch(), version=version)
+        assert refused == [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * 4
+        assert scene.log("plain").log_end_offset == 4
+        assert True in known
+
+
+@pytest.mark.parametrize(
+    ("bad", "code"),
+    [
+        ({"transactional": True, "producer_id": 5, "producer_epoch": 0, "base_sequence": 0}, 53),
+        ({"control": True}, ErrorCode.INVALID_RECORD),
+        ({"base_offset": 1}, ErrorCode.INVALID_RECORD),
+        ({"producer_id": 5, "producer_epoch": 0, "base_sequence": 7}, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
+        ({"size": 2_000_000}, ErrorCode.MESSAGE_TOO_LARGE),
+    ],
+)
+async def test_records_that_are_refused_amid_others(bad: dict[str, Any], code: int, autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("plain")
+        await scene.create("last")
+        producer = Producer(scene)
+        if code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            first = batch(producer_id=5, producer_epoch=0, base_sequence=0)
+            assert await told(producer, scene, first) == [0] * 4  # the same, which is a duplicate
+            assert scene.log("plain").log_end_offset == 1
+        assert await told(producer, scene, batch()) == [0] * 4
+        end = scene.log("plain").log_end_offset
+        assert await told(producer, scene, batch(**bad), times=2) == [code] * 2
+        assert scene.log("plain").log_end_offset == end
+        assert await told(producer, scene, batch(), times=1) == [0]
+
+
+@pytest.mark.parametrize("version", [9, NEWEST])
+async def test_a_topic_of_the_same_name_is_another_one(version: int, autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("plain")
+        await scene.create("last")
+        producer = Producer(scene)
+        assert await told(producer, scene, batch(), version=version) == [0] * 4
+        frame = request(scene, batch(), version=version)
+        await scene.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="plain")], timeout_ms=1000))
+        gone = ErrorCode.UNKNOWN_TOPIC_ID if version == NEWEST else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        (answer,) = await producer.send(frame)
+        assert error(answer, version) == gone
+        await scene.create("plain")
+        (answer,) = await producer.send(frame)
+        assert error(answer, version) == (gone if version == NEWEST else 0)
+        assert scene.log("plain").log_end_offset == (0 if version == NEWEST else 1)
+
+
+async def test_who_leads_no_more_says_so(autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("plain")
+        await scene.create("last")
+        producer = Producer(scene)
+        assert await told(producer, scene, batch()) == [0] * 4
+        await scene.place("plain", 2, 1)
+        await trio.testing.wait_all_tasks_blocked()
+        assert await told(producer, scene, batch(), times=2) == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
+
+
+async def test_with_a_follower_acks_all_waits_for_it(autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("plain")
+        await scene.create("last")
+        producer = Producer(scene)
+        assert await told(producer, scene, batch(), acks=-1) == [0] * 4
+        assert await told(producer, scene, batch(), acks=1) == [0] * 4
+        await scene.place("plain", 1, 2)
+        await trio.testing.wait_all_tasks_blocked()
+        assert await told(producer, scene, batch(), times=1, acks=-1) == [ErrorCode.REQUEST_TIMED_OUT]
+        assert await told(producer, scene, batch(), times=1, acks=1) == [0]
+        assert scene.log("plain").high_watermark == 8
+
+
+async def test_what_is_known_wakes_a_fetch_that_waits(autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("plain")
+        await scene.create("last")
+        producer = Producer(scene)
+        assert await told(producer, scene, batch()) == [0] * 4
+        partition = FetchPartition(partition=0, fetch_offset=4, partition_max_bytes=1 << 20)
+        topic = FetchTopic(topic_id=scene.id_of("plain"), partitions=[partition])
+        fetched: list[Any] = []
+
+        async def fetch() -> None:
+            asked = FetchRequest(max_wait_ms=LONG, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[topic])
+            fetched.append(await scene.call(asked))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fetch)
+            await trio.testing.wait_all_tasks_blocked()
+            before = trio.current_time()
+            assert await told(producer, scene, batch(), times=1) == [0]
+        assert trio.current_time() - before < 100
+        assert fetched[0].responses[0].partitions[0].high_watermark == 5
 
 
 @dataclass

@@ -217,7 +217,14 @@ class Connection:
     def _answer_as_before(self, frame: memoryview) -> bool:
         """Whether a request could be answered by what is known of an earlier one, and was."""
         broker = self._broker
-        answer = broker.templates.answer(broker, self._session, self._shapes, frame)
+        try:
+            answer = broker.templates.answer(broker, self._session, self._shapes, frame)
+        except Exception as error:
+            call = understand(broker, self._session, frame)
+            response = call.failed(broker, error)
+            if response is not None:
+                self._owe(call.answer(broker, response))
+            return True
         if answer is None:
             return False
         if answer:
@@ -246,7 +253,6 @@ class Connection:
                 return Next.WAIT
             if response is not None and not isinstance(response, Message):
                 self._park(response)
-                frame = None
                 continue
             self._parked = self._call = None
             if response is not None:

@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from kwire.broker.context import Session
     from kwire.broker.dispatch import Call
 
-_MOST_KNOWN = 2048
-"""So many templates there are at most, for all clients together. One takes about a KB."""
+_MOST_KNOWN = 4096
+"""So many templates there are at most, for all clients together, and so many beginnings that came once."""
+
+_LONGEST = 512
+"""Bytes of a beginning: with the longest name of a topic (249) there is room for a client id. A template takes about
+twice as much."""
 
 _MOST_SHAPES = 4
 """So many are tried for each request of a connection. A producer has one for each length of a topic's name."""
@@ -63,17 +67,14 @@ class Shape:
 _shape = lru_cache(maxsize=256)(Shape)
 
 
-class _Seen:
-    """Stands for a template that there is not."""
+class _Never:
+    """Stands for the template of a request that can have none."""
 
     def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> None:
         return None
 
 
-_ONCE = _Seen()
-"""The request came once. Most never come again; with the second one its template is made."""
-_NEVER = _Seen()
-"""It can have none."""
+_NEVER = _Never()
 
 
 class Templates:
@@ -81,6 +82,9 @@ class Templates:
 
     def __init__(self) -> None:
         self._known: dict[bytes, Template] = {}
+        """Those that were made first in front."""
+        self._once: set[bytes] = set()
+        """Beginnings that came once. Most never come again; with the second one its template is made."""
 
     def answer(self, broker: Broker, session: Session, shapes: tuple[Shape, ...], frame: memoryview) -> bytes | None:
         """As `Template.answer`, where there is one for the request. `shapes`: what `learn` gave for its connection."""
@@ -98,17 +102,19 @@ class Templates:
         if maker is None:
             return shapes
         size = maker.beginning(call, frame)
-        if not size:
+        if not 0 < size <= _LONGEST:
             return shapes
         shape = _shape(size)
         start, _, rest = shape.unpack(frame)
-        key, known = start + rest, self._known
-        found = known.get(key)
-        if found is None:
+        key, known, once = start + rest, self._known, self._once
+        if key not in known:
+            if key not in once:
+                if len(once) >= _MOST_KNOWN:
+                    once.clear()
+                once.add(key)
+                return shapes
+            once.remove(key)
             if len(known) >= _MOST_KNOWN:
-                known.clear()
-            known[key] = _ONCE
-            return shapes
-        if found is _ONCE:
+                del known[next(iter(known))]
             known[key] = maker.template(call, frame) or _NEVER
         return shapes if shape in shapes else (shape, *shapes[: _MOST_SHAPES - 1])

@@ -50,8 +50,8 @@ is looked whether tasks want their turn."""
 _TOLD = 0 if not hasattr(select, "epoll") else select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 """What a seat in the crowd is told: each time that something comes, and the end."""
 
-_ROOM = 0 if not hasattr(select, "epoll") else select.EPOLLOUT
-"""What it is told besides, if it asked for that: each time that there is room to send again."""
+_ROOM = 0 if not hasattr(select, "epoll") else select.EPOLLOUT | select.EPOLLET
+"""What it is told instead if it asked for that: each time that there is room to send again."""
 
 _MOST_EVENTS = 1024
 """So many streams are found ready in one pass; more in the next one."""
@@ -227,8 +227,8 @@ class Crowd(trio.abc.Instrument):
         self._seats[descriptor] = seat
 
     def look_again(self, descriptor: int, *, room: bool = False) -> None:
-        """A seat is told once more of what is there already, when its turn comes; with `room`, of room to send too."""
-        self._epoll.modify(descriptor, _TOLD | _ROOM if room else _TOLD)
+        """A seat is told once more of what is there already, when its turn comes; or, with `room`, of room to send."""
+        self._epoll.modify(descriptor, _ROOM if room else _TOLD)
 
     def part(self, descriptor: int) -> None:
         del self._seats[descriptor]
@@ -304,7 +304,7 @@ class Crowd(trio.abc.Instrument):
                 trio_was_told = True
                 continue
             seat.promising = True
-            if mask & ~(select.EPOLLIN | _ROOM):
+            if mask & ~(select.EPOLLIN | select.EPOLLOUT):
                 seat.ended = True
             if seat.called is not None:
                 called[seat] = None

@@ -69,7 +69,7 @@ class Caller(Protocol):
         """Has `ready` called when others had their turn: there may be more."""
 
     def watch_room(self, wanted: bool) -> None:
-        """Has `ready` called also as soon as there is room to send, or not any more."""
+        """Has `ready` called as soon as there is room to send, whatever comes meanwhile; or for what comes, again."""
 
     def call_soon(self) -> None:
         """Has `resumed` called when what is under way is done."""

@@ -152,9 +152,8 @@ class TcpStream:
         """The seat tells that there may be something to read, or room for what is left to send."""
         caller, turn_ends = self._caller, 0.0
         if self._held_up:
-            self.push()
-            if self._held_up:
-                return
+            self.push()  # if that was all, what has come meanwhile is told again
+            return
         while self._next is Next.READ and self._receiver is not None and caller is not None:
             wanted = self._receiver.wanted
             try:
@@ -170,7 +169,7 @@ class TcpStream:
             asked = self._receiver.received(data)
             if asked is not Next.READ:
                 self._take(asked)
-            if not caller.promising:
+            if not caller.promising or self._held_up:
                 return
             now = time.monotonic()
             turn_ends = turn_ends or now + RECEIVING_SECONDS
@@ -192,7 +191,7 @@ class TcpStream:
             return
         parts, self._soon, wants_room = self._soon, [], False
         try:
-            if len(parts) == 1 and parts[0].__class__ is bytes:
+            if len(parts) == 1 and parts[0].__class__ is bytes and not self._corked:
                 left = self._send_bytes(parts[0])
                 if left is not None:
                     self._soon, wants_room = [left], True

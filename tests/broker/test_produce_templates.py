@@ -37,7 +37,7 @@ from kwire.protocol.messages.produce import (
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.record import Record
-from kwire.security.authorizer import Operation
+from kwire.security.authorizer import Operation, ResourceType
 from tests.broker.scene import HOST, PORT, Only, Scene, running
 
 NOW = 1_700_000_000_000
@@ -215,6 +215,84 @@ async def test_records_that_are_refused_amid_others(bad: dict[str, Any], code: i
         assert await told(producer, scene, batch(**bad), times=2) == [code] * 2
         assert scene.log("plain").log_end_offset == end
         assert await told(producer, scene, batch(), times=1) == [0]
+
+
+class Fails(Only):
+    """An authorizer with a fault."""
+
+    def allows(self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        if self.fails and name == "plain":
+            raise RuntimeError("a fault")
+        return True
+
+    fails = False
+
+
+async def test_a_fault_is_answered_and_so_is_what_came_with_it(
+    known: list[bool], autojump_clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    fails = Fails()
+    async with running(authorizer=fails) as scene:
+        await scene.create("plain")
+        await scene.create("last")
+        producer = Producer(scene)
+        assert await told(producer, scene, batch()) == [0] * 4
+        assert await told(producer, scene, batch(), acks=-1) == [0] * 4
+        fails.fails = True
+        other = request(scene, batch(), topic="last")
+        came = await producer.send(other, request(scene, batch()), other)
+        assert [error(answer) for answer in came] == [0, ErrorCode.UNKNOWN_SERVER_ERROR, 0]
+        assert scene.log("plain").log_end_offset == 8
+        assert True in known
+    assert "a fault" in caplog.text
+
+
+@pytest.mark.parametrize("version", [7, 9, NEWEST])
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda frame, size: frame[:-1],
+        lambda frame, size: frame[:-3],
+        lambda frame, size: frame[:-20],
+        lambda frame, size: frame[: size + 1],
+        lambda frame, size: frame[:size] + b"\x80",
+        lambda frame, size: frame[:size] + b"\xff" * 100,
+        lambda frame, size: frame[:size] + b"\x7f" + frame[size + 1 :],
+        lambda frame, size: frame[:size] + bytes(100),
+    ],
+    ids=["cut", "cut tags", "cut records", "cut length", "cut varint", "endless varint", "another length", "null"],
+)
+async def test_what_is_no_request_behind_a_known_beginning(
+    version: int, harm: Callable[[bytes, int], bytes], monkeypatch: pytest.MonkeyPatch, autojump_clock
+) -> None:
+    """Is taken, or refused, as it is where nothing is known."""
+    seen = []
+    for learns in (True, False):
+        if not learns:
+            monkeypatch.setattr(Templates, "learn", lambda templates, shapes, call, frame: ())
+        async with running() as scene:
+            await scene.create("plain")
+            await scene.create("last")
+            producer = Producer(scene)
+            blob = batch()
+            assert await told(producer, scene, blob, version=version) == [0] * 4
+            frame = request(scene, blob, version=version)
+            width = 4 if version < 9 else 1
+            came = await producer.send(harm(frame, frame.index(blob) - width))
+            seen.append((came, scene.log("plain").log_end_offset))
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("version", [7, 9, NEWEST])
+@pytest.mark.parametrize("behind", [b"\0", b"\0\0\0", b"\0\1\0\0\0\0", bytes(70)])
+async def test_bytes_behind_the_request_are_ignored_each_time(version: int, behind: bytes, autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("plain")
+        await scene.create("last")
+        producer = Producer(scene)
+        for count in range(4):
+            (answer,) = await producer.send(request(scene, batch(), version=version) + behind)
+            assert offset(answer, version) == count
 
 
 @pytest.mark.parametrize("version", [9, NEWEST])

@@ -137,13 +137,30 @@ def test_one_length_is_tried_once(client: Client) -> None:
     assert [shape.size for shape in client.shapes] == [10]
 
 
-def test_when_too_many_are_known_it_begins_anew(client: Client, maker: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_too_many_the_first_are_forgotten(client: Client, maker: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(templates, "_MOST_KNOWN", 2)
-    teach(client, b"a=1", b"b=1")
-    assert client.ask(b"a=1")
-    assert client.ask(b"b=1")
-    assert client.ask(b"c=1") is None
-    assert client.ask(b"a=1") is None
-    assert client.ask(b"c=1") is None
-    assert client.ask(b"c=2") == b"c= 1 2"
-    assert maker.made == [b"a=", b"b=", b"c="]
+    teach(client, b"a=1", b"b=1", b"c=1")
+    assert client.ask(b"b=1") is not None
+    assert client.ask(b"c=1") is not None
+    teach(client, b"a=1")
+    assert client.ask(b"b=1") is None
+    assert client.ask(b"a=1") is not None
+    assert maker.made == [b"a=", b"b=", b"c=", b"a="]
+
+
+def test_those_that_come_once_drive_nobody_out(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(templates, "_MOST_KNOWN", 2)
+    teach(client, b"a=1")
+    for number in range(10):
+        assert client.ask(b"%d=1" % number) is None
+    assert client.ask(b"a=1") is not None
+    assert client.ask(b"0=1") is None  # it came too long ago
+    assert client.ask(b"0=1") is None
+    assert client.ask(b"0=1") is not None
+
+
+def test_a_long_beginning_is_not_remembered(client: Client, maker: Maker) -> None:
+    teach(client, b"a" * 503 + b"=1", b"a" * 504 + b"=1")
+    assert maker.made == [b"a" * 503 + b"="]
+    assert client.ask(b"a" * 503 + b"=1") is not None
+    assert client.ask(b"a" * 504 + b"=1") is None

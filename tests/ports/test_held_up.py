@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable
 from typing import NamedTuple, cast
 
@@ -13,7 +14,7 @@ import trio.testing
 from kwire.ports import crowd as crowds
 from kwire.ports.attending import Next
 from kwire.ports.files import File, FileSlice
-from kwire.ports.tcp_stream import SENDFILE_BYTES, TcpStream
+from kwire.ports.tcp_stream import RECEIVING_SECONDS, SENDFILE_BYTES, TcpStream
 from kwire.ports.transport import Part, StreamClosed
 from tests.ports.streams import LARGE, Notes, PlainFile, Server, has_come, pattern, reset, until
 
@@ -77,6 +78,64 @@ async def test_nothing_is_received_meanwhile(held: Held) -> None:
     held.client.send(b"and so on")
     assert await held.takes(9) == b"and so on"
     assert not held.over
+
+
+@pytest.mark.parametrize("ends", [False, True])
+async def test_what_comes_meanwhile_keeps_nobody_busy(
+    held: Held, server: Server, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    pushes: list[None] = []
+    push = held.stream.push
+    monkeypatch.setattr(held.stream, "push", lambda: pushes.append(None) or push())
+    stream, client = await server.connect()
+    quick = Held(stream, client, Notes(stream), [])
+    await asks(quick, nursery, [b"x"])
+    assert await quick.takes(1) == b"x"
+    held.client.send(b"next")
+    if ends:
+        held.client.shutdown(socket.SHUT_WR)
+    for _ in range(50):
+        client.send(b"x")
+        assert await quick.takes(1) == b"x"
+    assert not pushes
+    assert await held.takes(LARGE + 4) == CONTENT + b"next"
+    assert len(pushes) < 100
+    await until(lambda: held.notes.ended is ends)
+
+
+async def test_who_is_held_up_with_what_came_before_it_was_attended(server: Server, nursery: trio.Nursery) -> None:
+    """And takes longer for it than its turn is: it receives no more, and is told of room."""
+    stream, client = await server.connect()
+    held = Held(stream, client, Notes(stream, wanted=5), [])
+
+    def answers(data: bytes) -> list[Part]:
+        if data == b"large":
+            time.sleep(2 * RECEIVING_SECONDS)
+            return [CONTENT]
+        return [data]
+
+    held.notes.answers = answers
+    client.send(b"first")
+    held.notes.asks = Next.LEAVE
+    await stream.attend(held.notes)
+    held.notes.asks = Next.READ
+    client.send(b"largepost1post2")
+    await trio.testing.wait_all_tasks_blocked()
+    nursery.start_soon(attend, held)
+    await trio.testing.wait_all_tasks_blocked()
+    assert held.notes.heard == [b"first", b"large"]
+    assert await held.takes(5 + LARGE + 10) == b"first" + CONTENT + b"post1post2"
+    assert not held.over
+
+
+async def test_the_last_piece_of_an_answer_in_pieces_leaves_at_once(server: Server, nursery: trio.Nursery) -> None:
+    """Whoever has held the packets back until then."""
+    stream, client = await server.connect()
+    held = Held(stream, client, Notes(stream), [])
+    stream._cork(True)
+    await asks(held, nursery, [b"trailer"])
+    assert await held.takes(7) == b"trailer"
+    assert stream._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_CORK) == 0
 
 
 async def test_it_happens_again(held: Held) -> None:

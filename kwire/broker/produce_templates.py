@@ -158,7 +158,7 @@ class ProduceTemplate:
                 if size > 127:
                     size, at = read_long_varint(frame, at)
                 end = at + size - 1
-                return frame[at:end] if size and frame[end:] == _NO_TAGS else None
+                return frame[at:end] if frame[end:] == _NO_TAGS else None
             (size,) = _LENGTH.unpack_from(frame, at)
             return frame[at + _LENGTH.size :] if size == len(frame) - at - _LENGTH.size else None
         except (IndexError, struct_error, codec.MalformedError):

@@ -120,7 +120,9 @@ class TcpStream:
         except trio.ClosedResourceError as error:
             raise closed(error) from error
         finally:
-            self._receiver, self._caller, self._next, self._held_up = None, None, Next.LEAVE, False
+            if self._held_up:
+                self._wait_for_room(False)
+            self._receiver, self._caller, self._next = None, None, Next.LEAVE
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -181,7 +183,7 @@ class TcpStream:
         """The seat calls back, as `resume` asked for."""
         if self._receiver is not None:
             self._take(self._receiver.resumed())
-            if self._next is Next.READ and self._seat.promising and not self._held_up:
+            if self._next is Next.READ and self._seat.promising:
                 self.ready()
 
     def push(self) -> None:

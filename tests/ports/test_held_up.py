@@ -67,6 +67,7 @@ async def test_the_rest_arrives_without_its_task(held: Held) -> None:
     assert not held.stream.unsent
     assert held.stream.sent == LARGE
     assert not held.over
+    assert not cast(crowds._CrowdSeat, held.stream._seat).ended
 
 
 async def test_nothing_is_received_meanwhile(held: Held) -> None:
@@ -214,6 +215,25 @@ async def test_once_it_has_left_room_is_not_told_to_it(held: Held, monkeypatch: 
     await has_come(held.client, held.stream.sent)
     await trio.testing.wait_all_tasks_blocked()
     assert not seat.promising
+
+
+async def test_whose_task_gives_up_meanwhile_may_go_on_by_itself(server: Server, nursery: trio.Nursery) -> None:
+    stream, client = await server.connect()
+    notes = Notes(stream)
+    notes.answers = lambda data: [CONTENT]
+    async with trio.open_nursery() as attending:
+        attending.start_soon(stream.attend, notes)
+        client.send(b"large")
+        await until(lambda: notes.heard)
+        await trio.testing.wait_all_tasks_blocked()
+        attending.cancel_scope.cancel()
+    nursery.start_soon(stream.send, [])
+    assert await has_come(client, LARGE) == CONTENT
+    notes.answers = lambda data: [data]
+    nursery.start_soon(stream.attend, notes)
+    await trio.testing.wait_all_tasks_blocked()
+    client.send(b"next")
+    assert await has_come(client, 4) == b"next"
 
 
 async def test_a_client_that_has_gone(held: Held) -> None:

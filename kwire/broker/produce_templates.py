@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _FLEXIBLE_FROM = APIS[ApiKey.PRODUCE].flexible_from
 _LOG_START_FROM = 5
-_BY_TOPIC_ID = 13
+BY_TOPIC_ID = 13
 _NO_TAGS = b"\0\0\0"
 """What stands behind the records in flexible versions: no tags of the partition, the topic, the request."""
 _LENGTH = Struct(">i")
@@ -94,7 +94,7 @@ class ProduceTemplate:
         self._size = size
         self._acks = request.acks
         topic = request.topic_data[0]
-        self._topic = topic.topic_id if version >= _BY_TOPIC_ID else topic.name
+        self._topic = topic.topic_id if version >= BY_TOPIC_ID else topic.name
         self._index = index = topic.partition_data[0].index
         base_offset, log_append_time, log_start = _ANY_OFFSETS
         told = PartitionProduceResponse(

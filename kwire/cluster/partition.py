@@ -224,8 +224,10 @@ class Partition(Replica):
 
         For the leader of a log.
         """
-        leadership = self.leadership
-        return leadership is not None and not leadership.followers and self.log is not None and self.log.is_settled
+        leadership, log = self.leadership, self.log
+        if leadership is None or log is None or leadership.followers:
+            return False
+        return log.settled_end_offset == log.log_end_offset
 
     def append_at_once(self, batch: ValidatedBatch, log: Log) -> AppendInfo:
         """As `append` a client's batch of no transaction, to what `check_appendable` gave, where not `append_waits`."""

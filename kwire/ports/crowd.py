@@ -11,7 +11,8 @@ In the crowd a socket is registered once (edge-triggered), and one call tells al
 the less a request costs.
 
 Who need not be woken is called (`Called`): the crowd does at once what its streams' tasks would do one by one, and has
-all answers of a pass sent when it has handled what came. Who waits in a task takes part while many others receive, and
+all answers of a pass sent when it has handled what came. What there is no room for is sent when there is, and the
+stream is told of nothing else meanwhile. Who waits in a task takes part while many others receive, and
 leaves when it is rather alone. Trio wakes everybody who can read in the same pass, so that who comes behind a thousand
 others is served after all of them; those of the crowd that are patient form a queue instead, of which a few are woken
 in each pass.

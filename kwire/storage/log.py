@@ -379,11 +379,6 @@ class Log:
         waiting = None if self.commits is None else self.commits.first_waiting
         return self.log_end_offset if waiting is None else min(waiting, self.log_end_offset)
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether no append waits for a flush."""
-        return self.commits is None or self.commits.first_waiting is None
-
     async def close(self) -> None:
         """Brings everything onto the disk, with a snapshot of the producers, and lets go of the files."""
         await flushing.close(self)

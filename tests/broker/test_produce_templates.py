@@ -38,6 +38,8 @@ from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.record import Record
 from kwire.security.authorizer import Operation, ResourceType
+from kwire.storage.log import Log
+from kwire.storage.record_walk import PendingWalk
 from tests.broker.scene import HOST, PORT, Only, Scene, running
 
 NOW = 1_700_000_000_000
@@ -336,6 +338,42 @@ async def test_with_a_follower_acks_all_waits_for_it(autojump_clock) -> None:
         assert await told(producer, scene, batch(), times=1, acks=-1) == [ErrorCode.REQUEST_TIMED_OUT]
         assert await told(producer, scene, batch(), times=1, acks=1) == [0]
         assert scene.log("plain").high_watermark == 8
+
+
+async def test_what_may_take_long_is_left_to_the_handler(
+    known: list[bool], monkeypatch: pytest.MonkeyPatch, autojump_clock
+) -> None:
+    """Which has a worker walk the records."""
+    async with running() as scene:
+        await scene.create("compacted", cleanup_policy="compact")
+        await scene.create("last")
+        producer = Producer(scene)
+        assert await told(producer, scene, batch(), topic="compacted") == [0] * 4
+        assert known[-2]  # of what is asked last; behind it stands what tells that all is answered
+        monkeypatch.setattr(PendingWalk, "large", True)
+        assert await told(producer, scene, batch(), times=1, topic="compacted") == [0]
+        assert False in known[-2:]
+        assert scene.log("compacted").log_end_offset == 5
+
+
+async def test_while_an_append_waits_for_its_flush_acks_all_is_left_to_the_handler(
+    known: list[bool], monkeypatch: pytest.MonkeyPatch, autojump_clock
+) -> None:
+    """Whose answer waits, too."""
+    async with running() as scene:
+        await scene.create("plain")
+        await scene.create("last")
+        producer = Producer(scene)
+        for acks in (1, -1):
+            assert await told(producer, scene, batch(), acks=acks) == [0] * 4
+        await scene.log("plain").flush()  # since the first one it looks for who waits
+        monkeypatch.setattr(Log, "settled_end_offset", 8)
+        partition = scene.broker.replicas.partition("plain", 0)
+        assert partition.commits_at_once
+        assert await told(producer, scene, batch(), times=1, acks=1) == [0]
+        assert not partition.commits_at_once
+        assert await told(producer, scene, batch(), times=1, acks=-1) == [ErrorCode.REQUEST_TIMED_OUT]
+        assert False in known[-2:]
 
 
 async def test_what_is_known_wakes_a_fetch_that_waits(autojump_clock) -> None:

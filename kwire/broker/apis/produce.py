@@ -16,7 +16,7 @@ from kwire.broker import produce_templates
 from kwire.broker.context import RequestRefused
 from kwire.broker.leader_hints import LeaderHints
 from kwire.broker.parked import Parked
-from kwire.broker.produce_templates import ACKS
+from kwire.broker.produce_templates import ACKS, BY_TOPIC_ID
 from kwire.broker.side_by_side import side_by_side
 from kwire.broker.transaction_verification import Verified, verify_batches
 from kwire.cluster.partition import ALL
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from kwire.storage.log import Log
 
 _HINTS = 10
-_BY_TOPIC_ID = 13
 _ADMIN = "__admin_client"
 """The client id by which Apache Kafka lets somebody write into the coordinators' topics."""
 _MAGIC_AT, _TRANSACTIONAL_AT = 16, 22
@@ -105,7 +104,7 @@ async def handle(
     appends: list[tuple[Partition, Appended]] = []
     owed: list[PartitionProduceResponse] = []
     refused = False
-    by_id = context.api_version >= _BY_TOPIC_ID
+    by_id = context.api_version >= BY_TOPIC_ID
 
     attempts: list[_Attempt] = []
     told_of: list[TopicProduceResponse] = []
@@ -226,7 +225,7 @@ def _transactional(
     batches = {}
     for topic in topics:
         name = topic.name
-        if context.api_version >= _BY_TOPIC_ID:
+        if context.api_version >= BY_TOPIC_ID:
             name = broker.store.image.topic_names.get(topic.topic_id, "")
         if not context.session.allows(Operation.WRITE, ResourceType.TOPIC, name):
             continue

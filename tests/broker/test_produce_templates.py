@@ -3,113 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from struct import pack, unpack
+from struct import unpack
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kwire.broker.templates import Templates
-from kwire.ports.transport import Stream, StreamClosed
 from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode
-from kwire.protocol.headers import RequestHeader, decode_response_header, encode_request_header
+from kwire.protocol.headers import decode_response_header
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from kwire.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from kwire.protocol.messages.metadata import MetadataRequest
 from kwire.protocol.messages.produce import (
-    PartitionProduceData,
     PartitionProduceResponse,
-    ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
 )
-from kwire.protocol.records.builder import build_batch
-from kwire.protocol.records.compression import Compression
-from kwire.protocol.records.record import Record
 from kwire.security.authorizer import Operation, ResourceType
 from kwire.storage.log import Log
 from kwire.storage.record_walk import PendingWalk
-from tests.broker.scene import HOST, PORT, Only, Scene, running
-
-NOW = 1_700_000_000_000
-NEWEST = 13
-LONG = 1_000_000
-"""Virtual seconds: longer than any request waits."""
-
-TOPICS: dict[str, dict[str, str]] = {
-    "plain": {},
-    "compacted": {"cleanup_policy": "compact"},
-    "stamped": {"message_timestamp_type": "LogAppendTime"},
-    "small": {"max_message_bytes": "200"},
-    "flushed": {"flush_messages": "1"},
-    "recent": {"message_timestamp_before_max_ms": "1000"},
-    "lz4": {"compression_type": "lz4"},
-}
-
-
-def batch(count: int = 1, size: int = 10, *, key: bytes | None = b"k", time_ms: int = NOW, **options: Any) -> bytes:
-    return build_batch([Record(index, time_ms, key, b"v" * size, []) for index in range(count)], **options)
-
-
-def request(
-    scene: Scene,
-    records: bytes | None,
-    correlation_id: int = 1,
-    *,
-    topic: str = "plain",
-    version: int = NEWEST,
-    acks: int = 1,
-    client_id: str | None = "c",
-    index: int = 0,
-    transactional_id: str | None = None,
-) -> bytes:
-    """A frame, without its length."""
-    named: Any = {"topic_id": scene.id_of(topic)} if version >= 13 else {"name": topic}
-    asked = TopicProduceData(**named, partition_data=[PartitionProduceData(index=index, records=records)])
-    message = ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=1000, topic_data=[asked])
-    header = encode_request_header(RequestHeader(ApiKey.PRODUCE, version, correlation_id, client_id))
-    return header + codec.encode(message, version)
-
-
-class Producer:
-    """A connection that sends frames as they are."""
-
-    def __init__(self, scene: Scene) -> None:
-        self.scene = scene
-        self._stream: Stream | None = None
-
-    async def send(self, *frames: bytes) -> list[bytes]:
-        """The answers that came until one more request was answered, or the connection ended or said nothing."""
-        if self._stream is None:
-            self._stream = await self.scene.network.transport("raw").connect(HOST, PORT)
-        last = request(self.scene, batch(), -7, topic="last")
-        data, answers = b"", []
-        with trio.move_on_after(LONG):
-            try:
-                await self._stream.send([pack(">i", len(frame)) + frame for frame in (*frames, last)])
-                while came := await self._stream.receive(1 << 20):
-                    data += came
-                    while len(data) >= 4 and len(data) >= 4 + (size := unpack(">i", data[:4])[0]):
-                        answers.append(data[4 : 4 + size])
-                        data = data[4 + size :]
-                        if answers[-1][:4] == pack(">i", -7):
-                            return answers[:-1]
-            except StreamClosed:
-                pass
-        self._stream.close()
-        self._stream = None
-        return [*answers, b"the end"]
+from tests.broker.raw_produce import LONG, NEWEST, Producer, batch, request
+from tests.broker.scene import Only, Scene, running
 
 
 @pytest.fixture
@@ -397,140 +313,3 @@ async def test_what_is_known_wakes_a_fetch_that_waits(autojump_clock) -> None:
             assert await told(producer, scene, batch(), times=1) == [0]
         assert trio.current_time() - before < 100
         assert fetched[0].responses[0].partitions[0].high_watermark == 5
-
-
-@dataclass
-class Step:
-    """What is done to both brokers."""
-
-    do: Callable[[Scene, Producer], Any]
-    text: str
-
-    def __repr__(self) -> str:
-        return self.text
-
-
-def damaged(frame: bytes, position: int, value: int) -> bytes:
-    """The frame with one byte behind its correlation id set."""
-    data = bytearray(frame)
-    data[8 + position % (len(frame) - 8)] = value
-    return bytes(data)
-
-
-@st.composite
-def sending(draw: st.DrawFn) -> Step:
-    """The same request several times, perhaps with one amid that is damaged, cut, or longer than it says."""
-    records: dict[str, Any] = draw(
-        st.fixed_dictionaries(
-            {},
-            optional={
-                "count": st.sampled_from([1, 2, 9, 200]),
-                "size": st.sampled_from([0, 50, 63, 300]),
-                "key": st.none(),
-                "time_ms": st.sampled_from([NOW - 10_000, NOW + 10_000_000]),
-                "compression": st.sampled_from(Compression),
-                "transactional": st.just(True),
-                "control": st.just(True),
-                "base_offset": st.just(1),
-            },
-        )
-    )
-    if draw(st.booleans()):
-        records |= {"producer_id": 5, "producer_epoch": 0, "base_sequence": draw(st.sampled_from([0, 1, 2, -1]))}
-    asked: dict[str, Any] = draw(
-        st.fixed_dictionaries(
-            {"topic": st.sampled_from([*TOPICS, "plain"])},
-            optional={
-                "version": st.integers(3, NEWEST),
-                "acks": st.sampled_from([0, -1, 2]),
-                "client_id": st.sampled_from([None, "", "é", "__admin_client"]),
-                "index": st.sampled_from([1, 5, -1]),
-                "transactional_id": st.just("t"),
-            },
-        )
-    )
-    times = draw(st.integers(1, 4))
-    harm = draw(
-        st.none()
-        | st.tuples(st.just("byte"), st.integers(0, 250), st.sampled_from([0, 1, 127, 128, 255]))
-        | st.tuples(st.just("cut"), st.integers(1, 80))
-        | st.tuples(st.just("more"), st.integers(1, 3))
-        | st.just(("no records",))
-    )
-
-    async def send(scene: Scene, producer: Producer) -> list[list[bytes]]:
-        blob = batch(**records)
-        frame = request(scene, blob, **asked)
-        bad = frame
-        match harm:
-            case ("byte", position, value):
-                bad = damaged(frame, position, value)
-            case ("cut", size):
-                bad = frame[:-size]
-            case ("more", size):
-                bad = frame + bytes(size)
-            case ("no records",):
-                bad = request(scene, None, **asked)
-        came = [await producer.send(*[frame] * times)]
-        if bad != frame:
-            came += [await producer.send(bad), await producer.send(frame)]
-        return came
-
-    return Step(send, f"{asked} {records} {times} times, harm: {harm}")
-
-
-@st.composite
-def changing(draw: st.DrawFn) -> Step:
-    """Something that requests that were known depend on."""
-    topic = draw(st.sampled_from([*TOPICS]))
-    kind = draw(st.sampled_from(["recreate", "smaller", "compact", "forbid", "allow", "follower"]))
-
-    async def change(scene: Scene, producer: Producer) -> None:
-        match kind:
-            case "recreate":
-                states = [DeleteTopicState(name=topic)]
-                await scene.call(DeleteTopicsRequest(topics=states, timeout_ms=1000))
-                await scene.create(topic, 2)
-            case "smaller" | "compact":
-                name, value = ("max.message.bytes", "120") if kind == "smaller" else ("cleanup.policy", "compact")
-                config = AlterableConfig(name=name, config_operation=0, value=value)
-                resource = AlterConfigsResource(resource_type=2, resource_name=topic, configs=[config])
-                await scene.call(IncrementalAlterConfigsRequest(resources=[resource]))
-            case "forbid" | "allow":
-                await producer.send(b"")  # which ends its connection; the next one may less, or more
-                names = [name for name in ("last", *TOPICS) if kind == "allow" or name != topic]
-                scene.broker.authorizer = Only(Operation.WRITE, names=names)
-            case "follower":
-                await scene.place(topic, 1, 2)
-                await trio.testing.wait_all_tasks_blocked()
-
-    return Step(change, f"{kind} {topic}")
-
-
-async def played(steps: list[Step]) -> list[Any]:
-    async with running() as scene:
-        await scene.create("last")
-        for topic, configs in TOPICS.items():
-            await scene.create(topic, 2, **configs)
-        producer = Producer(scene)
-        seen: list[Any] = [await step.do(scene, producer) for step in steps]
-        for topic in TOPICS:
-            for index in (0, 1):
-                log = scene.broker.logs.get(topic, index)
-                part = log and log.read(0, 1 << 20).slice
-                end = log and (log.log_end_offset, log.high_watermark)
-                seen.append((topic, index, end, part and bytes(part.read())))
-        assert await scene.call(MetadataRequest(topics=None))
-        return seen
-
-
-@given(st.lists(sending() | sending() | changing(), max_size=6))
-def test_what_is_known_changes_nothing(steps: list[Step]) -> None:
-    def play() -> list[Any]:
-        return trio.run(played, steps, clock=trio.testing.MockClock(autojump_threshold=0))
-
-    as_before = play()
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Templates, "learn", lambda self, shapes, call, frame: ())
-        understood = play()
-    assert as_before == understood

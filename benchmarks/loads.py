@@ -106,6 +106,16 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
             time.sleep(0.02)
 
 
+def delete_topics(bootstrap: str) -> None:
+    """Deletes all topics that clients made."""
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    topics = [topic for topic in admin.list_topics(timeout=30).topics if not topic.startswith("__")]
+    for deleted in admin.delete_topics(topics).values() if topics else ():
+        deleted.result(30)
+
+
 def consume(bootstrap: str, topic: str, partitions: int, records: int, consumers: int = 1) -> float:
     """Records per second of librdkafka consumers that each read the topic from its beginning, all of them together."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition

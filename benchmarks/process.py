@@ -8,12 +8,16 @@ from contextlib import suppress
 from pathlib import Path
 
 _TICK = os.sysconf("SC_CLK_TCK")
+_CPU_CLOCK = 2
+"""In a clock's number, as clock_getcpuclockid makes it of a process id."""
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of all the process's threads, finished ones included."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
+    """User and system time of all the process's threads, finished ones included.
+
+    By its CPU-time clock, since /proc/PID/stat tells ticks of 10 ms: a tenth of what reading a load takes.
+    """
+    return time.clock_gettime((~pid << 3) | _CPU_CLOCK)
 
 
 def resident_mb(pid: int) -> float:

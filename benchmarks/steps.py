@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.first_produce import produce_first
-from benchmarks.loads import Produce, consume, new_topic
+from benchmarks.loads import Produce, consume, delete_topics, new_topic
 from benchmarks.process import cpu_seconds, peak_mb, resident_mb
 
 Figures = dict[str, float]
@@ -108,7 +108,8 @@ class Steady:
         self._brokers: dict[int, Any] = {}
 
     def step(self, measure: OnBroker) -> Callable[[StartBroker], Figures]:
-        """`measure` gets a broker that it may have measured before: its topics are new ones (`new_topic`)."""
+        """`measure` gets a broker that it may have measured before: its topics are new ones (`new_topic`), which are
+        deleted after it."""
 
         def on_one(make: StartBroker) -> Figures:
             broker = self._brokers.get(id(make))
@@ -116,7 +117,9 @@ class Steady:
                 broker = self._brokers[id(make)] = make()
                 broker.start()
                 self._warm(broker)
-            return _with_memory(measure, broker)
+            figures = _with_memory(measure, broker)
+            delete_topics(broker.bootstrap)  # all steps together would take a hundred GB
+            return figures
 
         return on_one
 

@@ -7,9 +7,12 @@ from kwire.ports.files import SMALL_SLICE_BYTES, Buffer, FileSlice
 from kwire.ports.transport import Streamed
 
 
-async def sendable(executor: Executor, part: FileSlice | Streamed) -> FileSlice | Streamed | Buffer:
+async def sendable(
+    executor: Executor, part: FileSlice | Streamed, *, just_read: bool = False
+) -> FileSlice | Streamed | Buffer:
     """The slice itself if all of it is in memory, its bytes where it is small or cold; what is streamed as it is.
 
+    `just_read`: whether the log was asked for it in the same turn or nearly so, and so told that it is in memory.
     Nothing where the log was cut off meanwhile: half a batch would be taken for a fault. Raises OSError.
     """
     if not isinstance(part, FileSlice):
@@ -18,7 +21,7 @@ async def sendable(executor: Executor, part: FileSlice | Streamed) -> FileSlice 
         data = part.file.read_resident(part.size, part.position)
         if data is not None:
             return data
-    elif part.file.resident(part.position, part.size):
+    elif just_read or part.file.resident(part.position, part.size):
         return part
     data = await executor.run(part.read)
     return data if len(data) == part.size else b""

@@ -38,6 +38,7 @@ READ_CHUNK_BYTES = 256 * 1024
 IOV_MAX = min(os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in os.sysconf_names else 1024, 1024)
 """The most buffers one sendmsg may carry."""
 
+_BUFFERS = (bytes, bytearray, memoryview)
 _NO_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 _CORK: int | None = getattr(socket, "TCP_CORK", None)
 
@@ -198,7 +199,8 @@ class TcpStream:
                 if left is not None:
                     self._soon, wants_room = [left], True
             else:
-                self._soon, wants_room = self._send_now(parts)
+                wants_room = self._send_now(parts)
+                self._soon = parts
         except (OSError, ValueError, StreamClosed) as error:
             self._torn = True
             self._fail(closed(error))
@@ -315,32 +317,44 @@ class TcpStream:
 
     # What does not wait
 
-    def _send_now(self, parts: list[Part]) -> tuple[list[Part], bool]:
-        """Sends what the kernel takes at once. Returns the rest, and whether room is all that it needs.
+    def _send_now(self, parts: list[Part]) -> bool:
+        """Sends what the kernel takes at once, and takes it out of `parts`. Returns whether room is all that the rest
+        needs.
 
         Raises OSError, StreamClosed.
         """
-        runs = _runs(parts)
-        if len(runs) > 1:
-            self._cork(True)
-        for number, run in enumerate(runs):
-            rest: list[Part] = [run] if not isinstance(run, list) else [*self._offer(run)]
-            wants_room = isinstance(run, list | FileSlice)
-            if isinstance(run, FileSlice):
+        while parts:
+            part = parts[0]
+            if isinstance(part, FileSlice):
+                if len(parts) > 1 and not self._corked:
+                    self._cork(True)
                 try:
-                    part = self._offer_slice(run)
-                    rest = [] if part is None else [part]
+                    rest = self._offer_slice(part)
                 except BlockingIOError:
-                    pass
+                    return True
                 except _CannotSendfile:
-                    wants_room = False
-            if rest:
-                for later in runs[number + 1 :]:
-                    rest += later if isinstance(later, list) else [later]
-                return rest, wants_room  # corked, if at all, until all of it is sent
-        if self._corked:
+                    return False
+                if rest is not None:
+                    parts[0] = rest
+                    return True
+                del parts[0]
+            elif isinstance(part, _BUFFERS):
+                buffers: list[Buffer] = []
+                for later in parts:
+                    if not isinstance(later, _BUFFERS):
+                        break
+                    buffers.append(later)
+                if len(buffers) < len(parts):
+                    self._cork(True)
+                left = self._offer(buffers)
+                parts[: len(buffers)] = left
+                if left:
+                    return True
+            else:
+                return False
+        if self._corked:  # until all of it is sent
             self._cork(False)
-        return [], False
+        return False
 
     def _send_bytes(self, data: bytes) -> memoryview | None:
         """Returns what is left."""
@@ -378,7 +392,7 @@ class TcpStream:
             if error.errno in _NO_SENDFILE:
                 raise _CannotSendfile from None
             raise
-        if sent == 0:
+        if sent == 0 and part.size:
             raise StreamClosed(f"{part.file.path} ends before byte {part.position + part.size}")
         self.sent += sent
         return FileSlice(part.file, part.position + sent, part.size - sent) if sent < part.size else None
@@ -421,7 +435,7 @@ def _runs(parts: Sequence[Part]) -> list[list[Buffer] | FileSlice | Streamed]:
     for part in parts:
         if not len(part):
             continue
-        if isinstance(part, bytes | bytearray | memoryview):
+        if isinstance(part, _BUFFERS):
             run.append(part)
         else:
             if run:

@@ -41,7 +41,7 @@ async def test_a_read_that_fails_after_the_log_was_moved(autojump_clock, caplog,
         await two_topics(scene)
         begun, moved = trio.Event(), trio.Event()
 
-        async def fail_late(*_: object) -> None:
+        async def fail_late(*_: object, **__: object) -> None:
             begun.set()
             await moved.wait()
             raise OSError(errno.EIO, "Input/output error")

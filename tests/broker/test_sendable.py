@@ -41,6 +41,15 @@ async def test_its_bytes_where_it_is_small_or_cold(size: int, cold: bool, monkey
         assert bytes(found) == part.read()
 
 
+async def test_what_was_just_read_is_not_asked_about_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(self: MemoryFile, position: int, size: int) -> bool:
+        raise AssertionError("it was asked about when it was read")
+
+    monkeypatch.setattr(MemoryFile, "resident", asked)
+    part = slice_of(1 << 20)
+    assert await sendable(Counting(), part, just_read=True) is part
+
+
 async def test_what_is_streamed_stays_as_it_is() -> None:
     class Coming:
         def __len__(self) -> int:

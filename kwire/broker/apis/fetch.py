@@ -328,7 +328,7 @@ class _Fetch:
             ]
         if read.slice is not None:
             try:
-                data.records = await sendable(self._broker.executor, read.slice)
+                data.records = await sendable(self._broker.executor, read.slice, just_read=self._wait is None)
             except OSError as error:
                 if read.log_dir is None:
                     raise

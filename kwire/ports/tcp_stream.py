@@ -383,6 +383,8 @@ class TcpStream:
 
     def _offer_slice(self, part: FileSlice) -> FileSlice | None:
         """Sends some of it; returns what is left. Raises BlockingIOError where that is everything."""
+        if not part.size:  # which is "all there is" to some systems
+            return None
         descriptor = part.file.fileno()
         if descriptor is None:
             raise _CannotSendfile
@@ -392,7 +394,7 @@ class TcpStream:
             if error.errno in _NO_SENDFILE:
                 raise _CannotSendfile from None
             raise
-        if sent == 0 and part.size:
+        if sent == 0:
             raise StreamClosed(f"{part.file.path} ends before byte {part.position + part.size}")
         self.sent += sent
         return FileSlice(part.file, part.position + sent, part.size - sent) if sent < part.size else None

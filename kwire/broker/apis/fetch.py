@@ -65,7 +65,7 @@ async def handle(broker: Broker, context: RequestContext, request: FetchRequest)
     try:
         found, urgent = await fetch.reader.read_all(fetch.targets.values(), record=True)
         if urgent or request.max_wait_ms <= 0 or found >= request.min_bytes or not fetch.session.partitions:
-            return await fetch.response()
+            return await fetch.response(just_read=not urgent)
     except BaseException:
         fetch.end()
         raise
@@ -246,8 +246,11 @@ class _Fetch:
             self.session.watch(asked, partition)  # before it is read
         return Target(asked, name, partition, None)
 
-    async def response(self) -> FetchResponse:
-        """What the targets' latest reads amount to. The session is free then."""
+    async def response(self, *, just_read: bool = False) -> FetchResponse:
+        """What the targets' latest reads amount to. The session is free then.
+
+        `just_read`: see `sendable`; not so where records were waited for, or for what is in remote storage.
+        """
         session = self.session
         response = FetchResponse(session_id=session.id if self._kept else 0)
         served = []
@@ -255,7 +258,7 @@ class _Fetch:
         turn = self.reader.turn(len(self.targets))
         for asked in sorted(self.targets, key=_ORDER):
             target = self.targets[asked]
-            data = self._failure(target) if target.read is None else await self._data(target, target.read)
+            data = self._failure(target) if target.read is None else await self._data(target, target.read, just_read)
             if turn is not None:
                 await turn.share()
             if self._gave_way:
@@ -306,7 +309,7 @@ class _Fetch:
             data.current_leader = LeaderIdAndEpoch(leader_id=hint[0], leader_epoch=hint[1])
         return data
 
-    async def _data(self, target: Target, read: PartitionRead) -> PartitionData:
+    async def _data(self, target: Target, read: PartitionRead, just_read: bool) -> PartitionData:
         data = PartitionData(
             partition_index=target.asked.index,
             error_code=ErrorCode.NONE if target.error is None else target.error.code,
@@ -328,7 +331,7 @@ class _Fetch:
             ]
         if read.slice is not None:
             try:
-                data.records = await sendable(self._broker.executor, read.slice, just_read=self._wait is None)
+                data.records = await sendable(self._broker.executor, read.slice, just_read=just_read)
             except OSError as error:
                 if read.log_dir is None:
                     raise

@@ -15,7 +15,7 @@ _CPU_CLOCK = 2
 def cpu_seconds(pid: int) -> float:
     """User and system time of all the process's threads, finished ones included.
 
-    By its CPU-time clock, since /proc/PID/stat tells ticks of 10 ms: a tenth of what reading a load takes.
+    By its CPU-time clock, since /proc/PID/stat tells ticks of 10 ms, and to be read from takes a broker but a few.
     """
     return time.clock_gettime((~pid << 3) | _CPU_CLOCK)
 

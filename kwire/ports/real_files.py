@@ -106,12 +106,11 @@ class PosixFile:
         if not self._sent:
             self._expect_sending()
         last = position + size - 1
-        preadv, descriptor = os.preadv, self._descriptor
         try:
             if position // PAGESIZE != last // PAGESIZE:
                 for probe in range(position, last, _RESIDENCY_STEP):
-                    preadv(descriptor, _PROBE, probe, _NOWAIT)
-            preadv(descriptor, _PROBE, last, _NOWAIT)
+                    os.preadv(self._descriptor, _PROBE, probe, _NOWAIT)
+            os.preadv(self._descriptor, _PROBE, last, _NOWAIT)
         except OSError:  # EAGAIN: cold; EOPNOTSUPP: this file system cannot tell
             return False
         return True

@@ -14,7 +14,7 @@ from jvm.apache_kafka import tool_command
 
 DEFAULT_BATCH = 16384
 """Bytes: what the Java client has unless told otherwise."""
-_RATE = re.compile(r"(\d+) records sent, ([\d.]+) records/sec")
+_RATE = re.compile(r"(\d+)(?: steady state)? records sent, ([\d.]+) records/sec")
 _TIMEOUT = 600.0
 """Seconds after which a load counts as failed."""
 _NUMBERS = count()
@@ -32,6 +32,13 @@ class Produce:
     compression: str = "none"
     transactional: bool = False
     """In transactions of 100 ms."""
+    warm_up: int = 0
+    """Records sent before those whose rate counts: by then the client's own code is compiled."""
+
+    @property
+    def sent(self) -> int:
+        """Records that are in the topic after it."""
+        return self.warm_up + self.records
 
     @property
     def name(self) -> str:
@@ -44,9 +51,13 @@ class Produce:
         return name + (", transactions" if self.transactional else "")
 
     def run(self, bootstrap: str, topic: str) -> float:
-        """Records per second, as ProducerPerformance reports them over the whole run."""
+        """Records per second, as ProducerPerformance reports them over the run, or over what came after its warm-up."""
         command = self.command(bootstrap, topic)
         output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_TIMEOUT).stdout
+        return self.reported(output)
+
+    def reported(self, output: str) -> float:
+        """Records per second in what ProducerPerformance printed: the summary of those that count is its last line."""
         rates = _RATE.findall(output)
         if not rates or int(rates[-1][0]) != self.records:
             raise RuntimeError(f"ProducerPerformance did not send {self.records} records: {output[-500:]}")
@@ -55,10 +66,12 @@ class Produce:
     def command(self, bootstrap: str, topic: str, rate: int = -1) -> list[str]:
         """What runs it, at so many records/s or as fast as it can."""
         transactions = ["--transactional-id", f"benchmark-{topic}", "--transaction-duration-ms", "100"]
+        warm_up = ["--warmup-records", str(self.warm_up)]
         return tool_command(
             "org.apache.kafka.tools.ProducerPerformance",
-            *("--topic", topic, "--num-records", str(self.records), "--record-size", str(self.size)),
+            *("--topic", topic, "--num-records", str(self.sent), "--record-size", str(self.size)),
             *("--throughput", str(rate), *(transactions if self.transactional else [])),
+            *(warm_up if self.warm_up else []),
             *("--command-property", f"bootstrap.servers={bootstrap}", f"acks={self.acks}"),
             *(f"batch.size={self.batch_size}", f"compression.type={self.compression}"),
         )

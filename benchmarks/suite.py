@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 from benchmarks import compaction, connections, coordinators, growth, latency, readers, requests
@@ -11,6 +12,8 @@ from benchmarks.steps import Steady, Step, fresh, produce_and_consume, start_and
 
 _RECORDS = {100: 1_000_000, 1024: 300_000}
 """By their size in bytes."""
+_STEADY_RECORDS = {100: (2_500_000, 1_500_000), 1024: (500_000, 300_000)}
+"""To steady brokers: those of the client's warm-up, which are four seconds and more, and those that count."""
 _LARGE = 65536
 
 
@@ -19,9 +22,10 @@ def steps(steady: Steady, spark: SparkSteps, scale: float, *, full: bool) -> lis
     sizes."""
     found = [Step("start", start_and_idle, quick=True)]
     for load, quick in _loads(scale):
-        measure = produce_and_consume(load)
-        found.append(Step(f"fresh: {load.name}", fresh(measure), quick=quick))
-        found.append(Step(f"steady: {load.name}", steady.step(measure), quick=quick))
+        warm_up, records = (int(count * scale) for count in _STEADY_RECORDS[load.size])
+        warm = replace(load, warm_up=warm_up, records=records)
+        found.append(Step(f"fresh: {load.name}", fresh(produce_and_consume(load)), quick=quick))
+        found.append(Step(f"steady: {load.name}", steady.step(produce_and_consume(warm)), quick=quick))
     return [
         *found,
         *readers.steps(full=full),

@@ -20,7 +20,7 @@ from jvm.apache_kafka import class_path
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--pairs", type=int, default=5, help="pairs a step (default 5)")
-    parser.add_argument("--warm-up", type=int, default=10_000_000, help="records before the steady steps")
+    parser.add_argument("--warm-up", type=int, default=20_000_000, help="records before the steady steps")
     parser.add_argument("--only", action="append", help="steps whose name contains this; may be repeated")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the records of each load")
     parser.add_argument("--full", action="store_true", help="all steps, with more data and longer")

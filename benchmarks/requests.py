@@ -41,6 +41,7 @@ def _measure(connections: int, records: int) -> OnBroker:
             "acknowledged requests/s": len(waits) / _MEASURED_S,
             "ms to the acknowledgement, p50": waits[len(waits) // 2] * 1000,
             "ms to the acknowledgement, p99": waits[int(len(waits) * 0.99)] * 1000,
+            "ms to the acknowledgement, p99.9": waits[int(len(waits) * 0.999)] * 1000,
             "CPU s per 1,000 requests": cpu / len(waits) * 1000,
             **cost(cpu, len(waits) * records, _SIZE),
         }

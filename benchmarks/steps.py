@@ -76,8 +76,10 @@ def _with_memory(measure: OnBroker, broker: Any) -> Figures:
 
 
 def produce_and_consume(load: Produce) -> OnBroker:
-    """The load, and reading it back. What it costs is told over all records, its warm-up's too: those that are sent then
-    may wait in the client until the warm-up is over."""
+    """The load, and reading it back.
+
+    What it costs is told over all records, its warm-up's too: some of those wait in the client until that is over.
+    """
 
     def measure(broker: Any) -> Figures:
         topic = new_topic(broker.bootstrap, load.partitions)

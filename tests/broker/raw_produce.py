@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import pack, unpack
 from typing import Any
 
@@ -41,10 +42,12 @@ def request(
     client_id: str | None = "c",
     index: int = 0,
     transactional_id: str | None = None,
+    more: Sequence[tuple[int, bytes | None]] = (),
 ) -> bytes:
-    """A frame, without its length."""
+    """A frame, without its length. `more`: other partitions, and the records for them."""
     named: Any = {"topic_id": scene.id_of(topic)} if version >= 13 else {"name": topic}
-    asked = TopicProduceData(**named, partition_data=[PartitionProduceData(index=index, records=records)])
+    partitions = [PartitionProduceData(index=each, records=blob) for each, blob in ((index, records), *more)]
+    asked = TopicProduceData(**named, partition_data=partitions)
     message = ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=1000, topic_data=[asked])
     header = encode_request_header(RequestHeader(ApiKey.PRODUCE, version, correlation_id, client_id))
     return header + codec.encode(message, version)

@@ -35,6 +35,19 @@ TOPICS: dict[str, dict[str, str]] = {
     "lz4": {"compression_type": "lz4"},
 }
 
+PARTITIONS = 4
+
+OTHERS: dict[str, bytes | None] = {
+    "good": batch(),
+    "long": batch(size=300),
+    "next": batch(producer_id=6, producer_epoch=0, base_sequence=0),
+    "not next": batch(producer_id=6, producer_epoch=0, base_sequence=7),
+    "transactional": batch(transactional=True, producer_id=5, producer_epoch=0, base_sequence=0),
+    "damaged": batch()[:-1] + b"?",
+    "none": None,
+}
+"""What there is for other partitions."""
+
 
 @dataclass
 class Step:
@@ -86,6 +99,7 @@ def sending(draw: st.DrawFn) -> Step:
             },
         )
     )
+    others = draw(st.lists(st.tuples(st.sampled_from([0, 1, 1, 2, 3, 5]), st.sampled_from([*OTHERS])), max_size=3))
     times = draw(st.integers(1, 4))
     harm = draw(
         st.none()
@@ -97,7 +111,8 @@ def sending(draw: st.DrawFn) -> Step:
 
     async def send(scene: Scene, producer: Producer) -> list[list[bytes]]:
         blob = batch(**records)
-        frame = request(scene, blob, **asked)
+        more = [(index, OTHERS[kind]) for index, kind in others]
+        frame = request(scene, blob, more=more, **asked)
         bad = frame
         match harm:
             case ("byte", position, value):
@@ -107,13 +122,13 @@ def sending(draw: st.DrawFn) -> Step:
             case ("more", size):
                 bad = frame + bytes(size)
             case ("no records",):
-                bad = request(scene, None, **asked)
+                bad = request(scene, None, more=more, **asked)
         came = [await producer.send(*[frame] * times)]
         if bad != frame:
             came += [await producer.send(bad), await producer.send(frame)]
         return came
 
-    return Step(send, f"{asked} {records} {times} times, harm: {harm}")
+    return Step(send, f"{asked} {records} {others} {times} times, harm: {harm}")
 
 
 @st.composite
@@ -127,7 +142,7 @@ def changing(draw: st.DrawFn) -> Step:
             case "recreate":
                 states = [DeleteTopicState(name=topic)]
                 await scene.call(DeleteTopicsRequest(topics=states, timeout_ms=1000))
-                await scene.create(topic, 2)
+                await scene.create(topic, PARTITIONS)
             case "smaller" | "compact":
                 name, value = ("max.message.bytes", "120") if kind == "smaller" else ("cleanup.policy", "compact")
                 config = AlterableConfig(name=name, config_operation=0, value=value)
@@ -148,11 +163,11 @@ async def played(steps: list[Step]) -> list[Any]:
     async with running() as scene:
         await scene.create("last")
         for topic, configs in TOPICS.items():
-            await scene.create(topic, 2, **configs)
+            await scene.create(topic, PARTITIONS, **configs)
         producer = Producer(scene)
         seen: list[Any] = [await step.do(scene, producer) for step in steps]
         for topic in TOPICS:
-            for index in (0, 1):
+            for index in range(PARTITIONS):
                 log = scene.broker.logs.get(topic, index)
                 part = log and log.read(0, 1 << 20).slice
                 end = log and (log.log_end_offset, log.high_watermark)

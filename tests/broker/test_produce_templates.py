@@ -74,6 +74,86 @@ async def test_a_request_that_comes_again_is_known(version: int, known: list[boo
     assert known[-6:] == [True] * 6  # what is sent behind it each time, too
 
 
+def offsets(answer: bytes, version: int = NEWEST) -> list[tuple[int, int, int]]:
+    """(partition, error code, base offset) of each partition, in the order of the answer."""
+    _, at = decode_response_header(ApiKey.PRODUCE, version, answer)
+    (topic,) = codec.decode(ProduceResponse, version, answer, at).responses
+    return [(told.index, told.error_code, told.base_offset) for told in topic.partition_responses]
+
+
+@pytest.mark.parametrize("version", range(5, 14))
+async def test_it_is_known_whichever_partitions_of_the_topic_it_is_for(
+    version: int, known: list[bool], autojump_clock
+) -> None:
+    async with running() as scene:
+        await scene.create("plain", 3)
+        await scene.create("last")
+        producer = Producer(scene)
+        ends = [0, 0, 0]
+        for count, indexes in enumerate([(0,), (1, 2), (2, 0, 1), (1,), (0, 2), (0, 1, 2), (2, 1)]):
+            first, *more = [(index, batch(count=1 + index, size=100 * 20**count % 20_000)) for index in indexes]
+            frame = request(scene, first[1], count, version=version, index=first[0], more=more)
+            (answer,) = await producer.send(frame)
+            assert offsets(answer, version) == [(index, 0, ends[index]) for index in indexes]
+            assert unpack(">i", answer[:4]) == (count,)
+            for index in indexes:
+                ends[index] += 1 + index
+        assert [scene.log("plain", index).log_end_offset for index in range(3)] == ends
+    assert known[-8:] == [True] * 8  # what is sent behind it each time, too
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+async def test_of_several_partitions_one_refuses_its_batch(acks: int, known: list[bool], autojump_clock) -> None:
+    """The others take theirs, before it and behind it; without an answer the connection is closed."""
+    async with running() as scene:
+        await scene.create("plain", 3)
+        await scene.create("last")
+        producer = Producer(scene)
+        first, gap, second = (batch(producer_id=5, producer_epoch=0, base_sequence=sequence) for sequence in (0, 7, 1))
+        for _ in range(4):  # for one of them duplicates
+            await producer.send(request(scene, batch(), acks=acks, more=[(1, first), (2, batch())]))
+        assert known[-1]
+        for records, ends in ((gap, [5, 1, 5]), (second, [6, 2, 6])):
+            seen = len(known)
+            came = await producer.send(request(scene, batch(), acks=acks, more=[(1, records), (2, batch())]))
+            if acks:
+                code, offset = (0, 1) if records is second else (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
+                assert offsets(came[0]) == [(0, 0, ends[0] - 1), (1, code, offset), (2, 0, ends[2] - 1)]
+                assert known[seen]
+            else:
+                assert came == ([] if records is second else [b"the end"])
+            assert [scene.log("plain", index).log_end_offset for index in range(3)] == ends
+
+
+async def test_a_partition_named_twice_gets_what_is_said_of_it_last(known: list[bool], autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("plain", 2)
+        await scene.create("last")
+        producer = Producer(scene)
+        for count in range(4):
+            frame = request(scene, batch(count=3), more=[(1, batch()), (0, batch())])
+            (answer,) = await producer.send(frame)
+            assert offsets(answer) == [(0, 0, count), (1, 0, count)]
+    assert known[-2:] == [False, True]
+
+
+async def test_to_more_partitions_than_are_appended_to_in_one_go(known: list[bool], autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("plain", 17)
+        await scene.create("last")
+        producer = Producer(scene)
+        await producer.send(request(scene, batch(), more=[(index, batch()) for index in range(1, 17)]))
+        for count in range(4):
+            assert await told(producer, scene, batch(), times=1) == [0]
+            for most, is_known in ((16, count > 1), (17, False)):
+                more = [(index, batch()) for index in range(1, most)]
+                (answer,) = await producer.send(request(scene, batch(), more=more))
+                assert {code for _, code, _ in offsets(answer)} == {0}
+                assert len(offsets(answer)) == most
+                assert known[-2] is is_known
+        assert [scene.log("plain", index).log_end_offset for index in (0, 1, 16)] == [13, 9, 5]
+
+
 @pytest.mark.parametrize("version", [3, 4])
 async def test_of_old_versions_none_is_known(version: int, known: list[bool], autojump_clock) -> None:
     """Their answers do not tell where the log starts."""

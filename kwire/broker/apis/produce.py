@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple, Union
 import trio
 
 from kwire.broker import produce_templates
-from kwire.broker.context import RequestRefused
 from kwire.broker.leader_hints import LeaderHints
 from kwire.broker.parked import Parked
+from kwire.broker.produce_outcomes import refused, refused_silently, taken
 from kwire.broker.produce_templates import ACKS, BY_TOPIC_ID
 from kwire.broker.side_by_side import side_by_side
 from kwire.broker.transaction_verification import Verified, verify_batches
@@ -27,7 +27,6 @@ from kwire.ports.at_once import needs_task
 from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.produce import (
-    BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionProduceData,
@@ -37,7 +36,6 @@ from kwire.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from kwire.protocol.records import InvalidBatch
 from kwire.protocol.records.header import MAGIC, TRANSACTIONAL_FLAG, BatchHeader
 from kwire.protocol.types import TopicPartition
 from kwire.security.authorizer import Operation, ResourceType
@@ -59,23 +57,7 @@ _MAGIC_AT, _TRANSACTIONAL_AT = 16, 22
 _APPENDS_PER_LOOK = 8
 """After so many appends, of which each takes some 50 µs, a request looks whether others are to have their turn."""
 
-_NO_LEADER_TOLD = LeaderIdAndEpoch()
-"""In all answers to what was appended. Never changed."""
-
 _NOTHING_TO_VERIFY = Verified({}, {})
-
-_WITHOUT_LOG_START = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.MESSAGE_TOO_LARGE,
-        ErrorCode.RECORD_LIST_TOO_LARGE,
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-    }
-)
-"""Refusals with which Apache Kafka does not tell where the log starts; with all others it does."""
-
 
 templates = produce_templates
 """For requests that come again with other records."""
@@ -103,7 +85,7 @@ async def handle(
     response = ProduceResponse()
     appends: list[tuple[Partition, Appended]] = []
     owed: list[PartitionProduceResponse] = []
-    refused = False
+    any_refused = False
     by_id = context.api_version >= BY_TOPIC_ID
 
     attempts: list[_Attempt] = []
@@ -125,25 +107,15 @@ async def handle(
         outcome = await _append(broker, context, acks, verified, attempt) if outcomes is None else outcomes[number]
         index = attempt[2].index
         if isinstance(outcome, _Refused):
-            refused = True
-            partition = _error(index, outcome.error, outcome.log_start_offset)
-            partition.error_message = outcome.error.message
-        elif isinstance(outcome, KafkaError):
-            refused = True
-            partition = _error(index, outcome)
+            any_refused = True
+            partition = refused(index, outcome.error, outcome.log_start_offset)
             hints = hints or LeaderHints(broker, session, wanted=context.api_version >= _HINTS)
-            hint = hints.after(outcome, attempt[0] or "", index)
+            hint = hints.after(outcome.error, attempt[0] or "", index)
             if hint is not None:
                 partition.current_leader = LeaderIdAndEpoch(leader_id=hint[0], leader_epoch=hint[1])
         else:
             info = outcome[1].info
-            partition = PartitionProduceResponse(
-                index=index,
-                base_offset=info.first_offset,
-                log_append_time_ms=info.log_append_time,
-                log_start_offset=info.log_start_offset,
-                current_leader=_NO_LEADER_TOLD,
-            )
+            partition = taken(index, info.first_offset, info.log_append_time, info.log_start_offset)
             if acks == ALL and outcome[0].acknowledged(outcome[1]) is not ErrorCode.NONE:
                 appends.append(outcome)
                 owed.append(partition)
@@ -155,9 +127,8 @@ async def handle(
             NodeEndpoint(node_id=node, host=host, port=port, rack=rack) for node, host, port, rack in hints.endpoints
         ]
     if acks == 0:
-        if refused:
-            # There is no answer that could say so; a closed connection makes the client ask for metadata.
-            raise RequestRefused("a Produce with acks=0 failed")
+        if any_refused:
+            raise refused_silently()
         return None
     if appends:
         wait = ReplicationWait(appends)
@@ -178,16 +149,17 @@ def _any_flushed(broker: Broker, attempts: list[_Attempt]) -> bool:
 
 
 class _Refused(NamedTuple):
-    """A partition that was found does not take the batch."""
+    """The batch was not appended."""
 
     error: KafkaError
     log_start_offset: int
+    """-1 where there is no log."""
 
 
 _Attempt = tuple[str | None, bool, PartitionProduceData]
 """The name of a topic (None: there is no such one), whether the client may write to it, and what it wants to write."""
 
-_Outcome = Union["tuple[Partition, Appended]", KafkaError, _Refused]
+_Outcome = Union["tuple[Partition, Appended]", _Refused]
 
 
 def _once(topics: list[TopicProduceData]) -> list[TopicProduceData]:
@@ -272,40 +244,23 @@ async def _append(
                 checked = checked.run()
         return partition, await partition.append(checked, acks, verification=guard, log=log)
     except KafkaError as error:
-        if partition is None or partition.log is None or error.code in _WITHOUT_LOG_START:
-            return error
-        return _Refused(error, partition.log.log_start_offset)
+        log = None if partition is None else partition.log
+        return _Refused(error, -1 if log is None else log.log_start_offset)
 
 
 def failed(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
     if request.acks == 0:
-        raise RequestRefused(f"a Produce with acks=0 failed: {error}")
+        raise refused_silently(error)
     return ProduceResponse(
         responses=[
             TopicProduceResponse(
                 name=topic.name,
                 topic_id=topic.topic_id,
-                partition_responses=[_error(data.index, error) for data in topic.partition_data],
+                partition_responses=[refused(data.index, error) for data in topic.partition_data],
             )
             for topic in request.topic_data
         ]
     )
-
-
-def _error(index: int, error: KafkaError, log_start_offset: int = -1) -> PartitionProduceResponse:
-    response = PartitionProduceResponse(
-        index=index,
-        error_code=error.code,
-        base_offset=-1,
-        log_start_offset=log_start_offset,
-    )
-    if isinstance(error, InvalidBatch):
-        response.error_message = error.message
-        response.record_errors = [
-            BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=message)
-            for batch_index, message in error.record_errors
-        ]
-    return response
 
 
 def _settle(owed: list[PartitionProduceResponse], outcomes: list[ErrorCode]) -> None:

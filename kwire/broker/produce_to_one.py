@@ -1,0 +1,96 @@
+"""A Produce request of one batch that is known from an earlier one: all but the batch is the same again."""
+
+from __future__ import annotations
+
+from struct import Struct
+from struct import error as struct_error
+from typing import TYPE_CHECKING
+
+from kwire.broker.appendable import appendable, writable
+from kwire.broker.produce_answers import Answer
+from kwire.protocol import codec
+from kwire.protocol.api_keys import APIS, ApiKey
+from kwire.protocol.codec.runtime import read_long_varint, varint
+from kwire.protocol.errors import KafkaError
+from kwire.protocol.messages.produce import ProduceRequest
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
+    from kwire.broker.context import Session
+
+_FLEXIBLE_FROM = APIS[ApiKey.PRODUCE].flexible_from
+_NO_TAGS = b"\0\0\0"
+"""What stands behind the records in flexible versions: no tags of the partition, the topic, the request."""
+_LENGTH = Struct(">i")
+
+
+def size_behind(records: memoryview, version: int) -> int:
+    """How many bytes are the length of the records, these, and what stands behind them."""
+    size = len(records)
+    return size + (_LENGTH.size if version < _FLEXIBLE_FROM else len(varint(size + 1)) + len(_NO_TAGS))
+
+
+class ProduceToOne:
+    """The template of such a request, for one partition."""
+
+    __slots__ = ("_acks", "_answer", "_flexible", "_index", "_size", "_topic", "_version")
+
+    def __init__(self, request: ProduceRequest, topic: str | bytes, version: int, size: int) -> None:
+        """`topic`: its name or its id, whichever it is asked for by. `size`: of what stands before the length of the
+        batch, in bytes."""
+        self._version = version
+        self._flexible = version >= _FLEXIBLE_FROM
+        self._size = size
+        self._acks = request.acks
+        self._topic = topic
+        told = request.topic_data[0]
+        self._index = told.partition_data[0].index
+        self._answer = Answer(told.name, told.topic_id, version, 1)
+
+    def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> bytes | None:
+        records = self._records(frame)
+        if records is None:
+            return None
+        name = writable(broker, session, self._topic)
+        if name is None:
+            return None
+        index = self._index
+        found = appendable(broker, name, index, records, self._acks, self._version)
+        if found is None:
+            return None
+        partition, log, batch = found
+        try:
+            info = partition.append_at_once(batch, log)
+        except KafkaError:
+            return None
+        if not self._acks:
+            return b""
+        answer = self._answer
+        start = info.log_start_offset
+        return answer.pack(
+            answer.size,
+            correlation_id,
+            answer.before,
+            index,
+            0,
+            info.first_offset,
+            info.log_append_time,
+            start,
+            answer.end,
+        )
+
+    def _records(self, frame: memoryview) -> memoryview | None:
+        """What there is for records; None where the request does not end behind them."""
+        at = self._size
+        try:
+            if self._flexible:
+                size = frame[at]
+                at += 1
+                if size > 127:
+                    size, at = read_long_varint(frame, at)
+                end = at + size - 1
+                return frame[at:end] if frame[end:] == _NO_TAGS else None
+            (size,) = _LENGTH.unpack_from(frame, at)
+            return frame[at + _LENGTH.size :] if size == len(frame) - at - _LENGTH.size else None
+        except (IndexError, struct_error, codec.MalformedError):
+            return None

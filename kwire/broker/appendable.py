@@ -20,29 +20,35 @@ if TYPE_CHECKING:
     from kwire.storage.validated import ValidatedBatch
 
 
-def writable(broker: Broker, session: Session, topic: str | bytes) -> str | None:
-    """The name of a topic, which was asked for by that or by its id, that the client may write to; else None."""
+def writable(broker: Broker, session: Session, topic: str | bytes, transactional_id: str | None) -> str | None:
+    """The name of a topic, which was asked for by that or by its id, that the client may write to, in transactions of
+    this id if there is one; else None."""
     name = topic if isinstance(topic, str) else broker.store.image.topic_names.get(topic)
     if name is None or name in INTERNAL_TOPICS or not session.allows(Operation.WRITE, ResourceType.TOPIC, name):
+        return None
+    if transactional_id is not None and not session.allows(
+        Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+    ):
         return None
     return name
 
 
 def appendable(
-    broker: Broker, topic: str, index: int, records: memoryview, acks: int, version: int
+    broker: Broker, topic: str, index: int, records: memoryview, acks: int, version: int, transactional: bool
 ) -> tuple[Partition, Log, ValidatedBatch] | None:
     """What the partition's `append_at_once` takes, such as it is at this moment.
 
-    None where that has to wait for somebody, or is refused. `records`, `version`: of the request.
+    None where that has to wait for somebody, or is refused; a transaction's first batch waits for its coordinator.
+    `records`, `version`: of the request. `transactional`: whether that may have batches of a transaction.
     """
     partition = broker.replicas.partitions.get((topic, index))
     if partition is None:
         return None
     try:
         header, batch = first_batch(records, version)
-        if header.attributes & TRANSACTIONAL_FLAG:
-            return None
         log = partition.check_appendable(acks)
+        if header.attributes & TRANSACTIONAL_FLAG and not (transactional and log.writes_transaction(header)):
+            return None
         if log.append_waits or (acks == ALL and not partition.commits_at_once):
             return None
         checked = check(header, batch, log.config, broker.clock.wall_ms(), name=log.name)

@@ -34,7 +34,7 @@ def beginning(call: Call, frame: memoryview) -> int:
     if len(topics) != 1 or version < _LOG_START_FROM:
         return 0
     partitions = topics[0].partition_data
-    if request.transactional_id is not None or request.acks not in ACKS or not 0 < len(partitions) <= MOST_PARTITIONS:
+    if request.acks not in ACKS or not 0 < len(partitions) <= MOST_PARTITIONS:
         return 0
     batches = []
     for data in partitions:

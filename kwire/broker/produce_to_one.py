@@ -33,7 +33,7 @@ def size_behind(records: memoryview, version: int) -> int:
 class ProduceToOne:
     """The template of such a request, for one partition."""
 
-    __slots__ = ("_acks", "_answer", "_flexible", "_index", "_size", "_topic", "_version")
+    __slots__ = ("_acks", "_answer", "_flexible", "_index", "_size", "_topic", "_transactional_id", "_version")
 
     def __init__(self, request: ProduceRequest, topic: str | bytes, version: int, size: int) -> None:
         """`topic`: its name or its id, whichever it is asked for by. `size`: of what stands before the length of the
@@ -42,6 +42,7 @@ class ProduceToOne:
         self._flexible = version >= _FLEXIBLE_FROM
         self._size = size
         self._acks = request.acks
+        self._transactional_id = request.transactional_id
         self._topic = topic
         told = request.topic_data[0]
         self._index = told.partition_data[0].index
@@ -51,11 +52,13 @@ class ProduceToOne:
         records = self._records(frame)
         if records is None:
             return None
-        name = writable(broker, session, self._topic)
+        transactional_id = self._transactional_id
+        name = writable(broker, session, self._topic, transactional_id)
         if name is None:
             return None
         index = self._index
-        found = appendable(broker, name, index, records, self._acks, self._version)
+        transactional = transactional_id is not None
+        found = appendable(broker, name, index, records, self._acks, self._version, transactional)
         if found is None:
             return None
         partition, log, batch = found

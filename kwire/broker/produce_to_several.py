@@ -47,7 +47,7 @@ def size_behind(batches: Sequence[memoryview], version: int) -> int:
 class ProduceToSeveral:
     """The template of such a request, for one topic."""
 
-    __slots__ = ("_acks", "_answers", "_flexible", "_size", "_told", "_topic", "_version")
+    __slots__ = ("_acks", "_answers", "_flexible", "_size", "_told", "_topic", "_transactional_id", "_version")
 
     def __init__(self, request: ProduceRequest, topic: str | bytes, version: int, size: int) -> None:
         """`topic`: its name or its id, whichever it is asked for by. `size`: of what stands before the number of
@@ -56,6 +56,7 @@ class ProduceToSeveral:
         self._flexible = version >= _FLEXIBLE_FROM
         self._size = size
         self._acks = request.acks
+        self._transactional_id = request.transactional_id
         self._topic = topic
         told = request.topic_data[0]
         self._told = told.name, told.topic_id
@@ -66,15 +67,18 @@ class ProduceToSeveral:
         asked = self._asked(frame)
         if asked is None:
             return None
-        name = writable(broker, session, self._topic)
+        transactional_id = self._transactional_id
+        name = writable(broker, session, self._topic, transactional_id)
         if name is None:
             return None
-        good = []
+        good, transactional = [], transactional_id is not None
         for index, records in asked:
-            found = appendable(broker, name, index, records, self._acks, self._version)
+            found = appendable(broker, name, index, records, self._acks, self._version, transactional)
             if found is None:
                 return None
             good.append((index, *found))
+        if transactional and len({(batch.header.producer_id, batch.header.producer_epoch) for *_, batch in good}) > 1:
+            return None
         return self._append(good, correlation_id)
 
     def _append(self, good: list[tuple[int, Partition, Log, ValidatedBatch]], correlation_id: int) -> bytes | None:

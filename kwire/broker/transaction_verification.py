@@ -17,6 +17,7 @@ import trio
 from kwire.client.errors import ClientError
 from kwire.coordinator.runtime.outcome import Producer
 from kwire.metadata.names import CONSUMER_OFFSETS
+from kwire.ports.at_once import needs_task
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -115,6 +116,7 @@ async def _verify(
         return {}, {}
     guards, refused = _guards(broker, producer, sequences, adds=adds)
     if guards:
+        await needs_task()
         codes = await _ask_patiently(broker, support, transactional_id, producer, guards)
         refused |= {partition: code for partition, code in codes.items() if code is not ErrorCode.NONE}
     return guards, refused

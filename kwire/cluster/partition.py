@@ -230,7 +230,10 @@ class Partition(Replica):
         return log.settled_end_offset == log.log_end_offset
 
     def append_at_once(self, batch: ValidatedBatch, log: Log) -> AppendInfo:
-        """As `append` a client's batch of no transaction, to what `check_appendable` gave, where not `append_waits`."""
+        """As `append` a client's batch, to what `check_appendable` gave, where not `append_waits`.
+
+        It is of no transaction, or of one that has records here.
+        """
         info = log.append_at_once(batch, self.leader_epoch)
         if self.leadership is not None:
             self.leadership.advance()

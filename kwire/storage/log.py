@@ -23,7 +23,7 @@ from kwire.config.topic import LogConfig
 from kwire.ports.at_once import needs_task
 from kwire.ports.files import Buffer
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records.header import NO_TIMESTAMP, iter_batches, write_prefix
+from kwire.protocol.records.header import NO_TIMESTAMP, BatchHeader, iter_batches, write_prefix
 from kwire.storage import appending, flushing, reading, retention, rolling, timestamps, truncating
 from kwire.storage.append_info import AppendInfo
 from kwire.storage.checkpoints import TopicPartition
@@ -240,6 +240,10 @@ class Log:
         return self.producer_state.begin_verification(
             producer_id, sequence, epoch, now_ms, supports_epoch_bump=supports_epoch_bump
         )
+
+    def writes_transaction(self, header: BatchHeader) -> bool:
+        """Whether the transaction that a producer's batch belongs to has records here, so that nobody need be asked."""
+        return self.producer_state.writes_transaction(header.producer_id, header.producer_epoch)
 
     @property
     def append_waits(self) -> bool:

@@ -178,7 +178,7 @@ class ProducerStateManager:
         transaction version 2. Raises INVALID_PRODUCER_EPOCH.
         """
         self._check_epoch(producer_id, epoch)
-        if self._writes_transaction(producer_id, epoch):
+        if self.writes_transaction(producer_id, epoch):
             return None
         verification = self.verifications.get(producer_id)
         if verification is None:
@@ -195,7 +195,7 @@ class ProducerStateManager:
         INVALID_TXN_STATE.
         """
         producer_id = header.producer_id
-        if self._writes_transaction(producer_id, header.producer_epoch):
+        if self.writes_transaction(producer_id, header.producer_epoch):
             return
         self._check_epoch(producer_id, header.producer_epoch)
         if demanded and not header.control:
@@ -203,7 +203,8 @@ class ProducerStateManager:
             if verification is None or verification.guard is not guard:
                 raise KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
 
-    def _writes_transaction(self, producer_id: int, epoch: int) -> bool:
+    def writes_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Whether a transaction of that epoch has begun here and not ended."""
         entry = self._entries.get(producer_id)
         return entry is not None and entry.txn_first_offset != NO_OFFSET and entry.epoch == epoch
 

@@ -24,6 +24,7 @@ from kwire.protocol.messages.produce import (
 from kwire.security.authorizer import Operation, ResourceType
 from kwire.storage.log import Log
 from kwire.storage.record_walk import PendingWalk
+from tests.broker.apis import transactions
 from tests.broker.raw_produce import LONG, NEWEST, Producer, batch, request
 from tests.broker.scene import Only, Scene, running
 
@@ -213,6 +214,34 @@ async def test_records_that_are_refused_amid_others(bad: dict[str, Any], code: i
         assert await told(producer, scene, batch(**bad), times=2) == [code] * 2
         assert scene.log("plain").log_end_offset == end
         assert await told(producer, scene, batch(), times=1) == [0]
+
+
+@pytest.mark.parametrize("more", [[], [1]])
+async def test_who_may_not_write_in_transactions_is_refused(more: list[int], known: list[bool], autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("plain", 2)
+        await scene.create("last")
+        of_it = await transactions.begin(scene)
+
+        def frame(sequence: int) -> bytes:
+            records = batch(
+                transactional=True, producer_id=of_it.id, producer_epoch=of_it.epoch, base_sequence=sequence
+            )
+            return request(scene, records, acks=-1, transactional_id="t", more=[(index, records) for index in more])
+
+        producer = Producer(scene)
+        for sequence in range(5):
+            (answer,) = await producer.send(frame(sequence))
+            assert offsets(answer) == [(index, 0, sequence) for index in (0, *more)]
+        assert known[-2:] == [True, True]
+        scene.broker.authorizer = Only(Operation.WRITE, names=["plain", "last"])
+        producer = Producer(scene)  # who has connected may go on
+        for _ in range(4):
+            (answer,) = await producer.send(frame(5))
+            code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            assert offsets(answer) == [(index, code, -1) for index in (0, *more)]
+        assert False in known[-4:]
+        assert scene.log("plain").log_end_offset == 5
 
 
 class Fails(Only):

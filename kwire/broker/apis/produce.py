@@ -79,7 +79,6 @@ async def handle(
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         batches = _transactional(broker, context, topics)
         if batches:
-            await needs_task()
             verified = await verify_batches(broker, context.api_version, transactional_id, batches)
     hints: LeaderHints | None = None
     response = ProduceResponse()

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from kwire.broker.apis import produce as produce_api
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kwire.protocol.records.builder import build_batch
@@ -195,3 +196,44 @@ async def test_a_transaction_follows_while_the_markers_of_the_one_before_are_wri
             nursery.start_soon(let_go)
             assert await codes(scene, ADDS, batch(following)) == [0]
         assert scene.log("topic").last_stable_offset == 2
+
+
+@pytest.mark.parametrize("version", [VERIFIES, ADDS])
+async def test_what_goes_on_in_a_transaction_is_known(
+    version: int, monkeypatch: pytest.MonkeyPatch, autojump_clock
+) -> None:
+    """By what was sent before; what begins one, or comes when it is over, is not."""
+    handled: list[int] = []
+    verify = produce_api.verify_batches
+
+    async def counted(*arguments: Any) -> Any:
+        handled.append(len(arguments[-1]))
+        return await verify(*arguments)
+
+    monkeypatch.setattr(produce_api, "verify_batches", counted)
+    async with running() as scene:
+        await scene.create("topic", 2)
+        producer = await begin(scene)
+        if version == VERIFIES:
+            await add(scene, producer, partitions(0, 1))
+        for sequence in range(4):
+            assert await codes(scene, version, batch(producer, sequence), batch(producer, sequence)) == [0, 0]
+        assert handled[0] == 2
+        handled.clear()
+        assert await codes(scene, version, batch(producer, 4), batch(producer, 4)) == [0, 0]
+        gap = [0, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+        assert await codes(scene, version, batch(producer, 5), batch(producer, 50)) == gap
+        assert not handled
+        other = Producer(producer.id + 1, 0)
+        assert (
+            await codes(scene, version, batch(producer, 6), batch(other)) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
+        )
+        assert [scene.log("topic", index).log_end_offset for index in (0, 1)] == [6, 5]
+        code, _ = await end(scene, producer)
+        assert code == 0
+        await until(scene, "CompleteCommit")
+        handled.clear()
+        late = await codes(scene, version, batch(producer, 6), batch(producer, 5))
+        assert 0 not in late
+        assert handled == [2]
+        assert [scene.log("topic", index).log_end_offset for index in (0, 1)] == [7, 6]  # and the markers

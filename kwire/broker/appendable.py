@@ -34,12 +34,21 @@ def writable(broker: Broker, session: Session, topic: str | bytes, transactional
 
 
 def appendable(
-    broker: Broker, topic: str, index: int, records: memoryview, acks: int, version: int, transactional: bool
+    broker: Broker,
+    topic: str,
+    index: int,
+    records: memoryview,
+    acks: int,
+    version: int,
+    transactional: bool,
+    *,
+    walks: bool = True,
 ) -> tuple[Partition, Log, ValidatedBatch] | None:
     """What the partition's `append_at_once` takes, such as it is at this moment.
 
     None where that has to wait for somebody, or is refused; a transaction's first batch waits for its coordinator.
     `records`, `version`: of the request. `transactional`: whether that may have batches of a transaction.
+    `walks`: whether records may be walked, if they are few.
     """
     partition = broker.replicas.partitions.get((topic, index))
     if partition is None:
@@ -53,7 +62,7 @@ def appendable(
             return None
         checked = check(header, batch, log.config, broker.clock.wall_ms(), name=log.name)
         if isinstance(checked, PendingWalk):
-            if checked.large:
+            if not walks or checked.large:
                 return None
             checked = checked.run()
     except KafkaError:

@@ -15,7 +15,7 @@ from kwire.cluster.partition import ALL
 from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.headers import RequestHeader, encode_request_header
-from kwire.protocol.messages.produce import ProduceRequest
+from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
     from kwire.broker.dispatch import Call
@@ -49,10 +49,22 @@ def beginning(call: Call, frame: memoryview) -> int:
 def template(call: Call, frame: memoryview) -> Template | None:
     """The template of a request for which `beginning` gave a size; None where it is not encoded as it would be here."""
     request, version = call.request, call.api_version
-    header = RequestHeader(ApiKey.PRODUCE, version, call.correlation_id, call.client_id)
-    if encode_request_header(header) + codec.encode(request, version) != frame:
-        return None
     told = request.topic_data[0]
+    header = RequestHeader(ApiKey.PRODUCE, version, call.correlation_id, call.client_id)
+    if encode_request_header(header) + codec.encode(_without_tags(request), version) != frame:
+        return None
     topic = told.topic_id if version >= BY_TOPIC_ID else told.name
     made = ProduceToOne if len(told.partition_data) == 1 else ProduceToSeveral
     return made(request, topic, version, beginning(call, frame))
+
+
+def _without_tags(request: ProduceRequest) -> ProduceRequest:
+    """The same, but for tagged fields that nobody knows: in their place a template would look for records."""
+    (topic,) = request.topic_data
+    data = [PartitionProduceData(index=each.index, records=each.records) for each in topic.partition_data]
+    return ProduceRequest(
+        transactional_id=request.transactional_id,
+        acks=request.acks,
+        timeout_ms=request.timeout_ms,
+        topic_data=[TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=data)],
+    )

@@ -33,7 +33,19 @@ def size_behind(records: memoryview, version: int) -> int:
 class ProduceToOne:
     """The template of such a request, for one partition."""
 
-    __slots__ = ("_acks", "_answer", "_flexible", "_index", "_size", "_topic", "_transactional_id", "_version")
+    __slots__ = (
+        "_acks",
+        "_answer_size",
+        "_before",
+        "_end",
+        "_flexible",
+        "_index",
+        "_pack",
+        "_size",
+        "_topic",
+        "_transactional_id",
+        "_version",
+    )
 
     def __init__(self, request: ProduceRequest, topic: str | bytes, version: int, size: int) -> None:
         """`topic`: its name or its id, whichever it is asked for by. `size`: of what stands before the length of the
@@ -46,7 +58,9 @@ class ProduceToOne:
         self._topic = topic
         told = request.topic_data[0]
         self._index = told.partition_data[0].index
-        self._answer = Answer(told.name, told.topic_id, version, 1)
+        answer = Answer(told.name, told.topic_id, version)
+        self._pack, self._answer_size, self._before = answer.to(1)
+        self._end = answer.end
 
     def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> bytes | None:
         records = self._records(frame)
@@ -68,18 +82,16 @@ class ProduceToOne:
             return None
         if not self._acks:
             return b""
-        answer = self._answer
-        start = info.log_start_offset
-        return answer.pack(
-            answer.size,
+        return self._pack(
+            self._answer_size,
             correlation_id,
-            answer.before,
+            self._before,
             index,
             0,
             info.first_offset,
             info.log_append_time,
-            start,
-            answer.end,
+            info.log_start_offset,
+            self._end,
         )
 
     def _records(self, frame: memoryview) -> memoryview | None:

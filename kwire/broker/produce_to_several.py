@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 _FLEXIBLE_FROM = APIS[ApiKey.PRODUCE].flexible_from
 
 MOST_PARTITIONS = 16
-"""More are not appended to in one go: each takes some 30 µs, and others are to have their turn."""
+"""More are not appended to in one go, others are to have their turn: a batch of 16 KiB takes some 30 µs,"""
+
+_MOST_BYTES = 2 * 1024 * 1024
+"""and nor is a request that is larger. (Java's producer sends 1 MiB at most.)"""
 
 _NO_TAGS = b"\0\0"
 """What stands behind the partitions in flexible versions: no tags of the topic, the request."""
@@ -47,7 +50,7 @@ def size_behind(batches: Sequence[memoryview], version: int) -> int:
 class ProduceToSeveral:
     """The template of such a request, for one topic."""
 
-    __slots__ = ("_acks", "_answers", "_flexible", "_size", "_told", "_topic", "_transactional_id", "_version")
+    __slots__ = ("_acks", "_answer", "_flexible", "_size", "_topic", "_transactional_id", "_version")
 
     def __init__(self, request: ProduceRequest, topic: str | bytes, version: int, size: int) -> None:
         """`topic`: its name or its id, whichever it is asked for by. `size`: of what stands before the number of
@@ -59,9 +62,7 @@ class ProduceToSeveral:
         self._transactional_id = request.transactional_id
         self._topic = topic
         told = request.topic_data[0]
-        self._told = told.name, told.topic_id
-        self._answers: dict[int, Answer] = {}
-        """By the number of partitions."""
+        self._answer = Answer(told.name, told.topic_id, version)
 
     def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> bytes | None:
         asked = self._asked(frame)
@@ -73,7 +74,7 @@ class ProduceToSeveral:
             return None
         good, transactional = [], transactional_id is not None
         for index, records in asked:
-            found = appendable(broker, name, index, records, self._acks, self._version, transactional)
+            found = appendable(broker, name, index, records, self._acks, self._version, transactional, walks=False)
             if found is None:
                 return None
             good.append((index, *found))
@@ -83,8 +84,9 @@ class ProduceToSeveral:
 
     def _append(self, good: list[tuple[int, Partition, Log, ValidatedBatch]], correlation_id: int) -> bytes | None:
         """None where the first partition refuses its batch; when others do, they are told so, as is what was taken."""
-        answer = self._answer_to(len(good))
-        values: list[Any] = [answer.size, correlation_id, answer.before]
+        answer = self._answer
+        pack, size, before = answer.to(len(good))
+        values: list[Any] = [size, correlation_id, before]
         refusals: dict[int, KafkaError] = {}
         for index, partition, log, batch in good:
             try:
@@ -104,16 +106,12 @@ class ProduceToSeveral:
         if refusals:
             return answer.with_refusals(values, refusals)
         values[-1] = answer.end
-        return answer.pack(*values)
-
-    def _answer_to(self, partitions: int) -> Answer:
-        answer = self._answers.get(partitions)
-        if answer is None:
-            answer = self._answers[partitions] = Answer(*self._told, self._version, partitions)
-        return answer
+        return pack(*values)
 
     def _asked(self, frame: memoryview) -> list[tuple[int, memoryview]] | None:
         """The partitions with what there is for records, each once; None where the request does not end behind them."""
+        if len(frame) > _MOST_BYTES:
+            return None
         at, flexible = self._size, self._flexible
         asked: list[tuple[int, memoryview]] = []
         try:

@@ -322,6 +322,23 @@ async def test_bytes_behind_the_request_are_ignored_each_time(version: int, behi
             assert offset(answer, version) == count
 
 
+@pytest.mark.parametrize("more", [[], [(1, batch())]])
+@pytest.mark.parametrize("version", [9, NEWEST])
+async def test_what_has_tags_that_nobody_knows_does_not_become_known(
+    version: int, more: list[tuple[int, bytes]], known: list[bool], autojump_clock
+) -> None:
+    """A template would look for records behind as many bytes as the tags have."""
+    async with running() as scene:
+        await scene.create("plain", 2)
+        await scene.create("last")
+        producer = Producer(scene)
+        for count in range(6):
+            frame = request(scene, batch(), version=version, more=more)
+            (answer,) = await producer.send(frame[:-1] + b"\1\5\1x")
+            assert offsets(answer, version)[0] == (0, 0, count)
+    assert known[-6:] == [False, True] * 3
+
+
 @pytest.mark.parametrize("version", [9, NEWEST])
 async def test_a_topic_of_the_same_name_is_another_one(version: int, autojump_clock) -> None:
     async with running() as scene:

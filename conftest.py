@@ -13,6 +13,18 @@ pytest_plugins = ["jvm.spark_session"]
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 
+@pytest.fixture(scope="session")
+def kwire_broker_config() -> dict[str, object]:
+    """Retention is not looked after: many records are of years ago, and would go amid a test of a long run.
+
+    A group whose own settings say so may heartbeat often.
+    """
+    return {
+        "log.retention.check.interval.ms": 24 * 60 * 60 * 1000,
+        "group.consumer.min.heartbeat.interval.ms": 100,
+    }
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     return _skipped_is_failed((yield), item.config)

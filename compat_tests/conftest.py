@@ -66,18 +66,6 @@ def against(request: pytest.FixtureRequest) -> ExternalBroker | None:
 
 
 @pytest.fixture(scope="session")
-def kwire_broker_config() -> dict[str, object]:
-    """Retention is not looked after: many records here are of years ago, and would go amid a test of a long run.
-
-    A group whose own settings say so may heartbeat often.
-    """
-    return {
-        "log.retention.check.interval.ms": 24 * 60 * 60 * 1000,
-        "group.consumer.min.heartbeat.interval.ms": 100,
-    }
-
-
-@pytest.fixture(scope="session")
 def kwire_broker(request: pytest.FixtureRequest, against: ExternalBroker | None) -> Any:
     return against or request.getfixturevalue("kwire_broker")
 

@@ -84,8 +84,8 @@ def all_above_nothing(figures: Figures) -> bool:
 @pytest.mark.parametrize(
     ("measure", "figure"),
     [
-        (latency._measure(0.3, beside=False), "ms to the consumer, p99.9"),
-        (latency._measure(0.3, beside=True), "CPU s per s"),
+        (latency._measure(0.3), "ms to the consumer, p99.9"),
+        (latency._measure(0.3, 1_000), "CPU s per s"),
         (requests._measure(2, 1), "CPU s per 1,000 requests"),
         (connections._measure(3), "ms for Metadata, p50"),
     ],

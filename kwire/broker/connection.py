@@ -228,7 +228,7 @@ class Connection:
         if answer is None:
             return False
         if answer:
-            self._owe([answer])
+            self._owe(answer)
         return True
 
     def _step(self, call: Call, frame: memoryview | None) -> Next | None:

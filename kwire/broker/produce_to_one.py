@@ -17,6 +17,7 @@ from kwire.protocol.messages.produce import ProduceRequest
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import Session
+    from kwire.broker.dispatch import Parts
 
 _FLEXIBLE_FROM = APIS[ApiKey.PRODUCE].flexible_from
 _NO_TAGS = b"\0\0\0"
@@ -62,7 +63,7 @@ class ProduceToOne:
         self._pack, self._answer_size, self._before = answer.to(1)
         self._end = answer.end
 
-    def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> bytes | None:
+    def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> Parts | None:
         records = self._records(frame)
         if records is None:
             return None
@@ -81,8 +82,8 @@ class ProduceToOne:
         except KafkaError:
             return None
         if not self._acks:
-            return b""
-        return self._pack(
+            return []
+        answer = self._pack(
             self._answer_size,
             correlation_id,
             self._before,
@@ -93,6 +94,7 @@ class ProduceToOne:
             info.log_start_offset,
             self._end,
         )
+        return [answer]
 
     def _records(self, frame: memoryview) -> memoryview | None:
         """What there is for records; None where the request does not end behind them."""

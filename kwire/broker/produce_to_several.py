@@ -22,6 +22,7 @@ from kwire.protocol.messages.produce import ProduceRequest
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import Session
+    from kwire.broker.dispatch import Parts
     from kwire.cluster.partition import Partition
     from kwire.storage.log import Log
     from kwire.storage.validated import ValidatedBatch
@@ -64,7 +65,7 @@ class ProduceToSeveral:
         told = request.topic_data[0]
         self._answer = Answer(told.name, told.topic_id, version)
 
-    def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> bytes | None:
+    def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> Parts | None:
         asked = self._asked(frame)
         if asked is None:
             return None
@@ -82,7 +83,7 @@ class ProduceToSeveral:
             return None
         return self._append(good, correlation_id)
 
-    def _append(self, good: list[tuple[int, Partition, Log, ValidatedBatch]], correlation_id: int) -> bytes | None:
+    def _append(self, good: list[tuple[int, Partition, Log, ValidatedBatch]], correlation_id: int) -> Parts | None:
         """None where the first partition refuses its batch; when others do, they are told so, as is what was taken."""
         answer = self._answer
         pack, size, before = answer.to(len(good))
@@ -102,11 +103,11 @@ class ProduceToSeveral:
         if not self._acks:
             if refusals:
                 raise refused_silently()
-            return b""
+            return []
         if refusals:
-            return answer.with_refusals(values, refusals)
+            return [answer.with_refusals(values, refusals)]
         values[-1] = answer.end
-        return pack(*values)
+        return [pack(*values)]
 
     def _asked(self, frame: memoryview) -> list[tuple[int, memoryview]] | None:
         """The partitions with what there is for records, each once; None where the request does not end behind them."""

@@ -7,6 +7,13 @@ from kwire.ports.files import SMALL_SLICE_BYTES, Buffer, FileSlice
 from kwire.ports.transport import Streamed
 
 
+def sendable_at_once(part: FileSlice | Streamed) -> FileSlice | Buffer | None:
+    """As `sendable` what was just read; None where that waits for something, or is streamed."""
+    if not isinstance(part, FileSlice):
+        return None
+    return part if part.size > SMALL_SLICE_BYTES else part.file.read_resident(part.size, part.position)
+
+
 async def sendable(
     executor: Executor, part: FileSlice | Streamed, *, just_read: bool = False
 ) -> FileSlice | Streamed | Buffer:

@@ -1,8 +1,9 @@
 """Requests that differ from an earlier one in little are not decoded again.
 
-A producer that sends records one by one sends the same bytes each time but for the correlation id and the records.
-What stands before the records says what is asked for; who has understood it once (a `Template`) knows it again by these
-bytes. A template holds what was decoded and nothing of the broker's state, so that it can't become stale.
+A producer that sends records one by one sends the same bytes each time but for the correlation id and the records, a
+consumer without a fetch session the same but for the offsets. What stands before these says what is asked for; who has
+understood it once (a `Template`) knows it again by these bytes. A template holds what was decoded and nothing of the
+broker's state, so that it can't become stale.
 
 It need not be able to answer everything: where it gives no answer nothing has happened, and the request is understood
 and handled like any other.
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import Session
-    from kwire.broker.dispatch import Call
+    from kwire.broker.dispatch import Call, Parts
 
 _MOST_KNOWN = 4096
 """So many templates there are at most, for all clients together, and so many beginnings that came once."""
@@ -35,8 +36,8 @@ _CORRELATION_ID_ENDS = 8
 class Template(Protocol):
     """What many requests have in common."""
 
-    def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> bytes | None:
-        """Does what is asked for, and gives the answer as it is sent; b"" where there is to be none.
+    def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> Parts | None:
+        """Does what is asked for, and gives the answer as it is sent; nothing of it where there is to be none.
 
         None where it takes more than that, or has to wait, or fails: nothing has happened then.
         """
@@ -86,7 +87,7 @@ class Templates:
         self._once: set[bytes] = set()
         """Beginnings that came once. Most never come again; with the second one its template is made."""
 
-    def answer(self, broker: Broker, session: Session, shapes: tuple[Shape, ...], frame: memoryview) -> bytes | None:
+    def answer(self, broker: Broker, session: Session, shapes: tuple[Shape, ...], frame: memoryview) -> Parts | None:
         """As `Template.answer`, where there is one for the request. `shapes`: what `learn` gave for its connection."""
         for shape in shapes:
             if len(frame) > shape.size:

@@ -426,6 +426,15 @@ class Log:
         except OSError as error:
             raise self.failed("read", error) from error
 
+    def fetch_at_once(
+        self, offset: int, max_bytes: int, *, upto: int | None = None, min_one: bool = False
+    ) -> LogRead | None:
+        """As `fetch`, but None where that waits for the disk, or where it fails. Raises KafkaError as `fetch` does."""
+        try:
+            return reading.at_once(self, offset, max_bytes, upto, min_one)
+        except OSError:
+            return None
+
     def aborted(self, offset: int, found: LogRead) -> list[AbortedTransaction]:
         """The aborted transactions that a read from `offset` meets, for read_committed consumers."""
         try:

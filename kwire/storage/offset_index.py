@@ -95,6 +95,12 @@ class OffsetIndex(SparseIndex):
         """The last entry at or before `offset`: the batch that holds `offset` begins there or after."""
         return self.entry(bisect_right(self._offsets, max(offset - self.base_offset, -1)) - 1)
 
+    def ceiling(self, offset: int) -> OffsetPosition | None:
+        """The first entry at or after `offset`: the batch that begins there ends at or after it."""
+        offsets = self._offsets
+        number = bisect_left(offsets, max(offset - self.base_offset, 0))
+        return self.entry(number) if number < len(offsets) else None
+
     def offset_at_or_after(self, position: int) -> int | None:
         """The offset of the first entry at or after a place in the file; None where there is none."""
         found = bisect_left(self._positions, position)

@@ -96,6 +96,15 @@ def read(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool,
     return _new(LogRead, (offset, segment.base_offset, position, part, size < batch_size))
 
 
+def at_once(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool) -> LogRead | None:
+    """See `Log.fetch_at_once`."""
+    try:
+        found = read(log, offset, max_bytes, upto, min_one, may_block=False)
+    except ColdRead:
+        return None
+    return found if found.slice is None or _is_warm(log, found, found.slice) else None
+
+
 async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool) -> LogRead:
     """See `Log.fetch`."""
     while True:
@@ -110,7 +119,7 @@ async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one
         if part is None:
             return found
         # Headers that were read to find it are islands in what is cold: asked about, they would speak for all of it.
-        if not was_cold and (_is_end(log, found) or not part.file.is_loading_due(part.position, part.size)):
+        if not was_cold and _is_warm(log, found, part):
             return found
         await _load(log, log.services.executor, part)
         # The segment may have been cleaned meanwhile: what is asked next of the log, such as which transactions were
@@ -119,15 +128,13 @@ async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one
             return found
 
 
-def _is_end(log: Log, found: LogRead) -> bool:
-    """Whether it is the last little bit of the log: nothing comes next that could be loaded with it."""
-    part, active = found.slice, log.segments.active
-    return (
-        part is not None
-        and part.size <= SMALL_SLICE_BYTES
-        and found.segment_base == active.base_offset
-        and part.position + part.size == active.size
-    )
+def _is_warm(log: Log, found: LogRead, part: FileSlice) -> bool:
+    """Whether nothing of what was found has to be loaded, nor anything ahead of it. Not asked of the last little bit of
+    the log: nothing comes next that could be loaded with it."""
+    size, active = part.size, log.segments.active
+    if size <= SMALL_SLICE_BYTES and found.segment_base == active.base_offset and part.position + size == active.size:
+        return True
+    return not part.file.is_loading_due(part.position, size)
 
 
 async def _read_warm(

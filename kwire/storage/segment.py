@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from kwire.ports.clock import Clock
 from kwire.ports.files import Buffer, File, FileSystem
-from kwire.protocol.records.header import LOG_OVERHEAD
+from kwire.protocol.records.header import HEADER_SIZE, LOG_OVERHEAD, read_header
 from kwire.storage import layout
-from kwire.storage.batch_walk import SEARCH_WINDOW, headers
+from kwire.storage.batch_walk import SEARCH_WINDOW, headers, plausible
 from kwire.storage.cold_reads import ColdRead
 from kwire.storage.damage import Damaged, Found, batches, spans
 from kwire.storage.missing_indexes import MissingIndexes
@@ -305,6 +305,8 @@ class Segment:
         if not self.size:
             return None
         indexes = self.ready_indexes(may_block=may_block)
+        if (found := self._find_indexed(indexes.offsets, offset)) is not None:
+            return found
         try:
             return self._find_from(indexes.offsets.floor(offset), offset, may_block)
         except CorruptIndex:
@@ -313,6 +315,22 @@ class Segment:
             rebuilt = self.build_indexes(self.file)
             self.install(rebuilt, self._transactions)
             return self._find_from(rebuilt.offsets.floor(offset), offset, may_block)
+
+    def _find_indexed(self, index: OffsetIndex, offset: int) -> tuple[int, int] | None:
+        """As `find`, where the batch has an entry in the index and its header is in memory; else None.
+
+        As most batches of `index.interval.bytes` and more have: that they are found by one header instead of all from
+        the entry before them on is a fifth of what a fetch of 1 MiB costs.
+        """
+        entry = index.ceiling(offset)
+        if entry is None or entry.position + HEADER_SIZE > self.size:
+            return None
+        data = self.file.read_resident(HEADER_SIZE, entry.position)
+        if data is None:
+            return None
+        header = read_header(data)
+        as_told = header.base_offset <= offset and header.last_offset == entry.offset
+        return (entry.position, header.size) if as_told and plausible(header, self.size - entry.position) else None
 
     def _find_from(self, entry: OffsetPosition, offset: int, may_block: bool) -> tuple[int, int] | None:
         """As `find`, by the headers from an index entry on. Raises CorruptIndex where no batch of it is there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kwire.broker.connection import Connection
-from kwire.broker.dispatch import understand
+from kwire.broker.dispatch import Parts, understand
 from kwire.broker.templates import Shape, Templates
 
 
@@ -14,7 +14,7 @@ def use_templates_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def answer(
         templates: Templates, broker: object, session: object, shapes: object, frame: memoryview
-    ) -> bytes | None:
+    ) -> Parts | None:
         call = understand(broker, session, frame)  # type: ignore[arg-type]
         maker = call.api.templates
         if maker is None or not maker.beginning(call, frame):

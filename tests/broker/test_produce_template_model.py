@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-import pytest
-import trio
 import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kwire.broker.templates import Templates
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -24,6 +19,7 @@ from kwire.protocol.records.compression import Compression
 from kwire.security.authorizer import Operation
 from tests.broker.raw_produce import NEWEST, NOW, Producer, batch, request
 from tests.broker.scene import Only, Scene, running
+from tests.broker.template_steps import Step, harmed, harms, played_twice
 
 TOPICS: dict[str, dict[str, str]] = {
     "plain": {},
@@ -47,24 +43,6 @@ OTHERS: dict[str, bytes | None] = {
     "none": None,
 }
 """What there is for other partitions."""
-
-
-@dataclass
-class Step:
-    """What is done to both brokers."""
-
-    do: Callable[[Scene, Producer], Any]
-    text: str
-
-    def __repr__(self) -> str:
-        return self.text
-
-
-def damaged(frame: bytes, position: int, value: int) -> bytes:
-    """The frame with one byte behind its correlation id set."""
-    data = bytearray(frame)
-    data[8 + position % (len(frame) - 8)] = value
-    return bytes(data)
 
 
 @st.composite
@@ -101,28 +79,13 @@ def sending(draw: st.DrawFn) -> Step:
     )
     others = draw(st.lists(st.tuples(st.sampled_from([0, 1, 1, 2, 3, 5]), st.sampled_from([*OTHERS])), max_size=3))
     times = draw(st.integers(1, 4))
-    harm = draw(
-        st.none()
-        | st.tuples(st.just("byte"), st.integers(0, 250), st.sampled_from([0, 1, 127, 128, 255]))
-        | st.tuples(st.just("cut"), st.integers(1, 80))
-        | st.tuples(st.just("more"), st.integers(1, 3))
-        | st.just(("no records",))
-    )
+    harm = draw(harms() | st.just("no records"))
 
     async def send(scene: Scene, producer: Producer) -> list[list[bytes]]:
         blob = batch(**records)
         more = [(index, OTHERS[kind]) for index, kind in others]
         frame = request(scene, blob, more=more, **asked)
-        bad = frame
-        match harm:
-            case ("byte", position, value):
-                bad = damaged(frame, position, value)
-            case ("cut", size):
-                bad = frame[:-size]
-            case ("more", size):
-                bad = frame + bytes(size)
-            case ("no records",):
-                bad = request(scene, None, more=more, **asked)
+        bad = request(scene, None, more=more, **asked) if isinstance(harm, str) else harmed(frame, harm)
         came = [await producer.send(*[frame] * times)]
         if bad != frame:
             came += [await producer.send(bad), await producer.send(frame)]
@@ -178,11 +141,5 @@ async def played(steps: list[Step]) -> list[Any]:
 
 @given(st.lists(sending() | sending() | changing(), max_size=6))
 def test_what_is_known_changes_nothing(steps: list[Step]) -> None:
-    def play() -> list[Any]:
-        return trio.run(played, steps, clock=trio.testing.MockClock(autojump_threshold=0))
-
-    as_before = play()
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Templates, "learn", lambda self, shapes, call, frame: ())
-        understood = play()
+    as_before, understood = played_twice(played, steps)
     assert as_before == understood

@@ -158,6 +158,9 @@ class ColdFile:
     def resident(self, position, size):
         return self.warm
 
+    def read_resident(self, size, position):
+        return self.file.read_resident(size, position) if self.warm else None
+
 
 def test_nothing_cold_is_read_by_who_must_not_block():
     segment = reopened(filled())

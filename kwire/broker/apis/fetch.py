@@ -9,7 +9,9 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from kwire.broker import fetch_templates
 from kwire.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, CachedPartition, FetchSession, PartitionKey
+from kwire.broker.fetch_without_session import BOUNDS, BY_TOPIC_ID
 from kwire.broker.fetching import FetchWait, Reader, Target
 from kwire.broker.leader_hints import LeaderHints
 from kwire.broker.parked import Parked
@@ -37,10 +39,7 @@ if TYPE_CHECKING:
     from kwire.cluster.replica import PartitionRead
 
 _ORDER = attrgetter("order")
-_BY_TOPIC_ID = 13
 _HINTS = 16
-_BOUNDS = {0: Bound.HIGH_WATERMARK, 1: Bound.LAST_STABLE_OFFSET}
-"""By isolation level."""
 
 _NOT_DIVERGING, _NO_LEADER_TOLD, _NO_SNAPSHOT = EpochEndOffset(), LeaderIdAndEpoch(), SnapshotId()
 """In all answers that have nothing else to say. Never changed."""
@@ -52,9 +51,12 @@ _BEFORE_READING = (
 )
 """Errors with which the list of aborted transactions is empty, unless they came of reading: then it is null."""
 
+templates = fetch_templates
+"""For requests without a session that come again with other offsets."""
+
 
 async def handle(broker: Broker, context: RequestContext, request: FetchRequest) -> FetchResponse | ParkedFetch:
-    bound = _BOUNDS.get(request.isolation_level)
+    bound = BOUNDS.get(request.isolation_level)
     if bound is None:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown isolation level {request.isolation_level}")
     try:
@@ -118,7 +120,7 @@ class _Fetch:
         version = context.api_version
         self._broker = broker
         self._context = context
-        self._by_id = version >= _BY_TOPIC_ID
+        self._by_id = version >= BY_TOPIC_ID
         follower = request.replica_state if version >= 15 else request
         replica_id = follower.replica_id
         replica_epoch = request.replica_state.replica_epoch

@@ -1,0 +1,72 @@
+"""Templates of Fetch requests of one topic outside fetch sessions (`kwire.broker.templates`).
+
+Who has no sessions (librdkafka, Sarama) names all of its partitions in each request, of which nothing but the offsets
+is new; a Java consumer's requests in a session are short, and each is different.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kwire.broker.fetch_sessions import FINAL_EPOCH
+from kwire.broker.fetch_without_session import BOUNDS, FetchWithoutSession, size_from_partitions_on
+from kwire.protocol import codec
+from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.headers import RequestHeader, encode_request_header
+from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+
+if TYPE_CHECKING:
+    from kwire.broker.dispatch import Call
+    from kwire.broker.templates import Template
+
+_WITH_LEADER_EPOCH = 9
+_MOST_PARTITIONS = 126
+"""Looked at in one go; who reads more of them gives way to others meanwhile. Their number takes one byte."""
+
+
+def beginning(call: Call, frame: memoryview) -> int:
+    """How many bytes are the same in others: all before the number of the topic's partitions; 0 where there is no
+    template to be made."""
+    request: FetchRequest = call.request
+    topics = request.topics
+    if request.session_epoch != FINAL_EPOCH or request.session_id or len(topics) != 1 or request.max_bytes < 0:
+        return 0
+    if call.api_version < _WITH_LEADER_EPOCH or not 0 < len(topics[0].partitions) <= _MOST_PARTITIONS:
+        return 0
+    return len(frame) - size_from_partitions_on(request, call.api_version)
+
+
+def template(call: Call, frame: memoryview) -> Template | None:
+    """The template of a request for which `beginning` gave a size; None where it is not encoded as it would be here, or
+    is a broker's."""
+    request, version = call.request, call.api_version
+    if request.isolation_level not in BOUNDS:
+        return None
+    header = RequestHeader(ApiKey.FETCH, version, call.correlation_id, call.client_id)
+    if encode_request_header(header) + codec.encode(_without_tags(request), version) != frame:
+        return None
+    return FetchWithoutSession(request, version, beginning(call, frame))
+
+
+def _without_tags(request: FetchRequest) -> FetchRequest:
+    """The same from a consumer, but for tagged fields: in their place a template would look for partitions."""
+    (topic,) = request.topics
+    partitions = [
+        FetchPartition(
+            partition=each.partition,
+            current_leader_epoch=each.current_leader_epoch,
+            fetch_offset=each.fetch_offset,
+            last_fetched_epoch=each.last_fetched_epoch,
+            log_start_offset=each.log_start_offset,
+            partition_max_bytes=each.partition_max_bytes,
+        )
+        for each in topic.partitions
+    ]
+    return FetchRequest(
+        max_wait_ms=request.max_wait_ms,
+        min_bytes=request.min_bytes,
+        max_bytes=request.max_bytes,
+        isolation_level=request.isolation_level,
+        topics=[FetchTopic(topic=topic.topic, topic_id=topic.topic_id, partitions=partitions)],
+        rack_id=request.rack_id,
+    )

@@ -6,12 +6,15 @@ is new; a Java consumer's requests in a session are short, and each is different
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import TYPE_CHECKING
 
+from kwire.broker.fetch_answers import FLEXIBLE_FROM
 from kwire.broker.fetch_sessions import FINAL_EPOCH
-from kwire.broker.fetch_without_session import BOUNDS, FetchWithoutSession, size_from_partitions_on
+from kwire.broker.fetch_without_session import BOUNDS, BY_TOPIC_ID, LONGEST_RACK, MOST_PARTITIONS, FetchWithoutSession
 from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.codec.runtime import varint
 from kwire.protocol.headers import RequestHeader, encode_request_header
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
@@ -20,27 +23,44 @@ if TYPE_CHECKING:
     from kwire.broker.templates import Template
 
 _WITH_LEADER_EPOCH = 9
-_MOST_PARTITIONS = 126
-"""Looked at in one go; who reads more of them gives way to others meanwhile. Their number takes one byte."""
+_WITHOUT_REPLICA_ID = 15
+_CLIENT_ID = Struct(">h")
+_CLIENT_ID_AT = 8
+_TOPIC_ID_SIZE = 16
+_SETTINGS_SIZE = 21
+"""From the longest wait (ms) to the session's epoch."""
 
 
 def beginning(call: Call, frame: memoryview) -> int:
     """How many bytes are the same in others: all before the number of the topic's partitions; 0 where there is no
     template to be made."""
     request: FetchRequest = call.request
-    topics = request.topics
+    topics, version = request.topics, call.api_version
     if request.session_epoch != FINAL_EPOCH or request.session_id or len(topics) != 1 or request.max_bytes < 0:
         return 0
-    if call.api_version < _WITH_LEADER_EPOCH or not 0 < len(topics[0].partitions) <= _MOST_PARTITIONS:
+    if version < _WITH_LEADER_EPOCH or not 0 < len(topics[0].partitions) <= MOST_PARTITIONS:
         return 0
-    return len(frame) - size_from_partitions_on(request, call.api_version)
+    (client_id,) = _CLIENT_ID.unpack_from(frame, _CLIENT_ID_AT)
+    size = _CLIENT_ID_AT + _CLIENT_ID.size + max(client_id, 0) + _SETTINGS_SIZE
+    if version < _WITHOUT_REPLICA_ID:
+        size += 4
+    size += _TOPIC_ID_SIZE if version >= BY_TOPIC_ID else _name_size(topics[0].topic, version)
+    size += (
+        2 if version >= FLEXIBLE_FROM else 4
+    )  # no tags of the header, and one topic; where it has tags it is not known
+    return size if size < len(frame) else 0
+
+
+def _name_size(name: str, version: int) -> int:
+    size = len(name.encode())
+    return size + (len(varint(size + 1)) if version >= FLEXIBLE_FROM else 2)
 
 
 def template(call: Call, frame: memoryview) -> Template | None:
     """The template of a request for which `beginning` gave a size; None where it is not encoded as it would be here, or
     is a broker's."""
     request, version = call.request, call.api_version
-    if request.isolation_level not in BOUNDS:
+    if request.isolation_level not in BOUNDS or len(request.rack_id) > LONGEST_RACK:
         return None
     header = RequestHeader(ApiKey.FETCH, version, call.correlation_id, call.client_id)
     if encode_request_header(header) + codec.encode(_without_tags(request), version) != frame:

@@ -10,11 +10,10 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from kwire.broker.dispatch import Parts
-from kwire.broker.fetch_answers import FLEXIBLE_FROM, Answer, count
+from kwire.broker.fetch_answers import FLEXIBLE_FROM, Answer
 from kwire.broker.sendable import sendable_at_once
 from kwire.cluster.replica import Bound, PartitionRead
 from kwire.ports.files import Buffer, FileSlice
-from kwire.protocol.codec.runtime import varint
 from kwire.protocol.messages.fetch import FetchRequest
 from kwire.security.authorizer import Operation, ResourceType
 
@@ -32,39 +31,44 @@ _PARTITION = Struct(">iiqqi")
 """Index, leader epoch, fetch offset, log start offset (of a follower), the most bytes; before flexible versions."""
 _FLEXIBLE_PARTITION = Struct(">iiqiqiB")
 """Likewise, with the last fetched epoch in the middle, and the number of tagged fields."""
-_NO_TAGS = b"\0"
+_NOTHING_FORGOTTEN = b"\0\1"
+"""Behind the tags of the topic, of which there are none."""
+LONGEST_RACK = 100
+"""Bytes of the name of the client's rack. Consumers that differ in it alone have one template."""
+MOST_PARTITIONS = 126
+"""Looked at in one go; who reads more of them gives way to others meanwhile. Their number takes one byte."""
 
 Targets = list[tuple[int, "Partition", int, int, int]]
 """Of each partition: its index, the partition, the leader epoch that the client knows, fetch offset, most bytes."""
 
 
-def size_from_partitions_on(request: FetchRequest, version: int) -> int:
-    """How many bytes are the number of the one topic's partitions, these, and what stands behind them."""
-    partitions = len(request.topics[0].partitions)
-    each = _FLEXIBLE_PARTITION if version >= FLEXIBLE_FROM else _PARTITION
-    return len(count(partitions, version)) + partitions * each.size + len(_behind(request, version))
-
-
-def _behind(request: FetchRequest, version: int) -> bytes:
-    """What stands behind the partitions: no forgotten topic, the rack, no tags."""
-    rack = request.rack_id.encode()
+def _ends(behind: memoryview, version: int) -> bool:
+    """Whether this is what stands behind the partitions: no topic that is forgotten, whatever rack, no tags."""
+    size = len(behind)
     if version >= FLEXIBLE_FROM:
-        return _NO_TAGS + count(0, version) + varint(len(rack) + 1) + rack + _NO_TAGS
-    return count(0, version) + (len(rack).to_bytes(2, "big") + rack if version >= _WITH_RACK else b"")
+        return (
+            4 <= size <= 4 + LONGEST_RACK
+            and behind[:2] == _NOTHING_FORGOTTEN
+            and behind[2] == size - 3
+            and not behind[-1]
+        )
+    if version < _WITH_RACK:
+        return behind == bytes(4)
+    return 6 <= size <= 6 + LONGEST_RACK and behind[:4] == bytes(4) and int.from_bytes(behind[4:6], "big") == size - 6
 
 
 class FetchWithoutSession:
     """The template of such a request."""
 
-    __slots__ = ("_answer", "_behind", "_bound", "_flexible", "_max_bytes", "_min_bytes", "_size", "_topic")
+    __slots__ = ("_answer", "_bound", "_flexible", "_max_bytes", "_min_bytes", "_size", "_topic", "_version")
 
     def __init__(self, request: FetchRequest, version: int, size: int) -> None:
         """`size`: of what stands before the number of partitions, in bytes."""
         (topic,) = request.topics
         self._topic = topic.topic_id if version >= BY_TOPIC_ID else topic.topic
+        self._version = version
         self._flexible = version >= FLEXIBLE_FROM
         self._size = size
-        self._behind = _behind(request, version)
         self._bound = BOUNDS[request.isolation_level]
         self._min_bytes = max(request.min_bytes, 1)
         self._max_bytes = request.max_bytes
@@ -82,7 +86,7 @@ class FetchWithoutSession:
         told: list[tuple[int, PartitionRead, FileSlice | Buffer]] = []
         for index, partition, leader_epoch, offset, max_bytes in targets:
             read = partition.fetch_at_once(offset, min(max_bytes, room), bound, leader_epoch, min_one=not found)
-            if read is None or read.aborted:
+            if read is None:
                 return None
             records = b"" if read.slice is None else sendable_at_once(read.slice)
             if records is None:
@@ -95,13 +99,15 @@ class FetchWithoutSession:
 
     def _targets(self, broker: Broker, name: str, frame: memoryview) -> Targets | None:
         """What is asked for; None where it is understood otherwise, or where there is nothing to send yet."""
-        at, behind, known = self._size, self._behind, broker.replicas.partitions
-        end = len(frame) - len(behind)
+        at, known, committed = self._size, broker.replicas.partitions, self._bound == Bound.LAST_STABLE_OFFSET
         if self._flexible:
             number, at, each = frame[at] - 1, at + 1, _FLEXIBLE_PARTITION
         else:
             number, at, each = int.from_bytes(frame[at : at + 4], "big"), at + 4, _PARTITION
-        if number <= 0 or end - at != number * each.size or frame[end:] != behind:
+        if not 0 < number <= MOST_PARTITIONS:
+            return None
+        end = at + number * each.size
+        if not _ends(frame[end:], self._version):
             return None
         targets: Targets = []
         empty = True
@@ -113,11 +119,12 @@ class FetchWithoutSession:
             else:
                 index, leader_epoch, offset, _, max_bytes = asked
             partition = known.get((name, index))
-            if partition is None or partition.log is None or max_bytes < 0:
+            log = None if partition is None else partition.log
+            if partition is None or log is None or max_bytes < 0:
                 return None
             if self._topic is not name and partition.topic_id != self._topic:
                 return None
-            if offset < partition.log.high_watermark:
+            if offset < (log.last_stable_offset if committed else log.high_watermark):
                 empty = False
             targets.append((index, partition, leader_epoch, offset, max_bytes))
         if empty or (number > 1 and len({target[0] for target in targets}) < number):

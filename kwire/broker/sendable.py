@@ -8,10 +8,13 @@ from kwire.ports.transport import Streamed
 
 
 def sendable_at_once(part: FileSlice | Streamed) -> FileSlice | Buffer | None:
-    """As `sendable` what was just read; None where that waits for something, or is streamed."""
+    """As `sendable` what was just read; None where that waits for something, is streamed, or fails."""
     if not isinstance(part, FileSlice):
         return None
-    return part if part.size > SMALL_SLICE_BYTES else part.file.read_resident(part.size, part.position)
+    try:
+        return part if part.size > SMALL_SLICE_BYTES else part.file.read_resident(part.size, part.position)
+    except OSError:
+        return None
 
 
 async def sendable(

@@ -187,24 +187,24 @@ class Replica:
     def fetch_at_once(
         self, offset: int, max_bytes: int, bound: Bound, current_leader_epoch: int, *, min_one: bool
     ) -> PartitionRead | None:
-        """As `fetch` for a consumer, but None where that waits for anything or fails, or where the offset is in remote
-        storage only."""
+        """As `fetch` for a consumer, where nothing is cold and no transaction was aborted from there on.
+
+        None otherwise, or where it fails, or the offset is in remote storage only.
+        """
         log = self.log
         if log is None or not self.is_leader or current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
             return None
         start, end = log.log_start_offset, log.log_end_offset
         high_watermark, stable = log.high_watermark, log.last_stable_offset
-        upto = high_watermark if bound == Bound.HIGH_WATERMARK else stable
-        try:
-            found = log.fetch_at_once(offset, max_bytes, upto=upto, min_one=min_one)
-            if found is None:
-                return None
-            part = None if found.incomplete else found.slice
-            aborted = log.aborted(offset, found) if bound == Bound.LAST_STABLE_OFFSET and part is not None else None
-        except KafkaError:
+        committed = bound == Bound.LAST_STABLE_OFFSET
+        found = log.fetch_at_once(offset, max_bytes, upto=stable if committed else high_watermark, min_one=min_one)
+        if found is None:
+            return None
+        part = None if found.incomplete else found.slice
+        if committed and part is not None and log.has_aborted(found):
             return None
         return tuple.__new__(
-            PartitionRead, (part, high_watermark, stable, start, end, None, aborted, False, log.log_dir, NO_EPOCH)
+            PartitionRead, (part, high_watermark, stable, start, end, None, None, False, log.log_dir, NO_EPOCH)
         )
 
     def is_as_read(self, read: PartitionRead) -> bool:

@@ -429,11 +429,15 @@ class Log:
     def fetch_at_once(
         self, offset: int, max_bytes: int, *, upto: int | None = None, min_one: bool = False
     ) -> LogRead | None:
-        """As `fetch`, but None where that waits for the disk, or where it fails. Raises KafkaError as `fetch` does."""
+        """As `fetch`, but None where something is cold, or where it fails."""
         try:
             return reading.at_once(self, offset, max_bytes, upto, min_one)
-        except OSError:
+        except (KafkaError, OSError):
             return None
+
+    def has_aborted(self, found: LogRead) -> bool:
+        """Whether there are aborted transactions that a read may meet: any in its segment or in those behind it."""
+        return reading.has_aborted(self, found)
 
     def aborted(self, offset: int, found: LogRead) -> list[AbortedTransaction]:
         """The aborted transactions that a read from `offset` meets, for read_committed consumers."""

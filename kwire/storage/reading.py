@@ -174,15 +174,21 @@ async def _load(log: Log, executor: Executor, part: FileSlice) -> None:
         raise log.failed("read", error, log_dir) from error
 
 
+def has_aborted(log: Log, found: LogRead) -> bool:
+    """See `Log.has_aborted`."""
+    segments = log.segments
+    active = segments.active
+    if found.segment_base == active.base_offset:  # as for most who read the newest
+        return active.has_transactions
+    return any(segment.has_transactions for segment in segments.from_base(found.segment_base))
+
+
 def aborted(log: Log, offset: int, found: LogRead) -> list[AbortedTransaction]:
     """See `Log.aborted`."""
     part = found.slice
-    if part is None:
+    if part is None or not has_aborted(log, found):
         return []
     segments = log.segments
-    active = segments.active
-    if found.segment_base == active.base_offset and not active.has_transactions:  # as for most who read the newest
-        return []
     number = max(0, segments.floor_number(found.segment_base))
     upper = _offset_after(segments[number], part)
     if upper is None:

@@ -78,6 +78,53 @@ async def test_a_request_that_comes_again_with_other_offsets_is_known(
     assert known[-3:] == [True, True, True]
 
 
+@pytest.mark.parametrize("version", [9, 11, 12, 13])
+async def test_names_of_any_length_and_consumers_in_any_rack_are_known(
+    version: int, known: list[bool], autojump_clock
+) -> None:
+    async with running() as scene:
+        await scene.create("last")
+        for size in (1, 126, 127, 249):
+            topic = "t" * size
+            await scene.create(topic)
+            await scene.produce_blob(topic, batch())
+            racks = ["", "r", "\u00e9" * 30] if version >= 11 else [""]
+            for client_id in (None, "", "\u00e9" * 10):
+                producer = Producer(scene)
+                for rack in (*[""] * 4, *racks):
+                    frame = request(scene, [(0, 0)], topic=topic, version=version, client_id=client_id, rack_id=rack)
+                    (answer,) = await producer.send(frame)
+                    assert base_offsets(told(answer, version)[0].records) == [0]
+                assert known[-len(racks) :] == [True] * len(racks)
+
+
+@pytest.mark.parametrize("version", [11, 12, NEWEST])
+@pytest.mark.parametrize("size", [20, 22_000])
+async def test_a_rack_that_is_no_text(version: int, size: int, known: list[bool], autojump_clock) -> None:
+    async with running() as scene:
+        await filled(scene)
+        producer = Producer(scene)
+        for client_id in ("c", "c" * 22_000):
+            frame = request(scene, [(0, 0)], version=version, client_id=client_id, rack_id="r" * size)
+            frame = frame.replace(b"r" * size, b"\xff" * size)
+            for _ in range(4):
+                (answer,) = await producer.send(frame)
+                assert told(answer, version)[0].error_code == 0
+    assert True not in known
+
+
+@pytest.mark.parametrize("version", [9, 12])
+async def test_of_more_partitions_than_are_read_in_one_go(version: int, known: list[bool], autojump_clock) -> None:
+    async with running() as scene:
+        await filled(scene, [10] * 127, 1)
+        producer = Producer(scene)
+        for most, is_known in [(1, False)] * 3 + [(1, True), (126, True), (127, False), (1, True)]:
+            frame = request(scene, [(index, 0) for index in range(most)], version=version)
+            (answer,) = await producer.send(frame)
+            assert [data.error_code for data in told(answer, version)] == [0] * most
+            assert (known or [False])[-1] is is_known
+
+
 @pytest.mark.parametrize("version", [4, 8])
 async def test_of_old_versions_none_is_known(version: int, known: list[bool], autojump_clock) -> None:
     async with running() as scene:

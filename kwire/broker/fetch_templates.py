@@ -1,7 +1,7 @@
 """Templates of Fetch requests of one topic outside fetch sessions (`kwire.broker.templates`).
 
-Who has no sessions (librdkafka, Sarama) names all of its partitions in each request, of which nothing but the offsets
-is new; a Java consumer's requests in a session are short, and each is different.
+Who has no sessions (librdkafka, Sarama) names all partitions in each request, of which nothing but the offsets is new.
+A Java consumer's requests in a session are short, and each is different.
 """
 
 from __future__ import annotations
@@ -45,9 +45,8 @@ def beginning(call: Call, frame: memoryview) -> int:
     if version < _WITHOUT_REPLICA_ID:
         size += 4
     size += _TOPIC_ID_SIZE if version >= BY_TOPIC_ID else _name_size(topics[0].topic, version)
-    size += (
-        2 if version >= FLEXIBLE_FROM else 4
-    )  # no tags of the header, and one topic; where it has tags it is not known
+    # The header's tags and the number of topics: a request in which they are longer gets no template.
+    size += 2 if version >= FLEXIBLE_FROM else 4
     return size if size < len(frame) else 0
 
 

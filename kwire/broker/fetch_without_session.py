@@ -57,6 +57,18 @@ def _ends(behind: memoryview, version: int) -> bool:
     return 6 <= size <= 6 + LONGEST_RACK and behind[:4] == bytes(4) and int.from_bytes(behind[4:6], "big") == size - 6
 
 
+def _sendable(read: PartitionRead) -> FileSlice | Buffer | None:
+    """The records as they are sent; None where they would have to be waited for, or fail to be read."""
+    part = read.slice
+    if part is None:
+        return b""
+    assert isinstance(part, FileSlice)  # what is streamed is in remote storage, and not read at once
+    try:
+        return sendable_at_once(part, just_read=True)
+    except OSError:
+        return None
+
+
 class FetchWithoutSession:
     """The template of such a request."""
 
@@ -88,7 +100,7 @@ class FetchWithoutSession:
             read = partition.fetch_at_once(offset, min(max_bytes, room), bound, leader_epoch, min_one=not found)
             if read is None:
                 return None
-            records = b"" if read.slice is None else sendable_at_once(read.slice)
+            records = _sendable(read)
             if records is None:
                 return None
             size = len(records)

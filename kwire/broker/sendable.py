@@ -7,14 +7,11 @@ from kwire.ports.files import SMALL_SLICE_BYTES, Buffer, FileSlice
 from kwire.ports.transport import Streamed
 
 
-def sendable_at_once(part: FileSlice | Streamed) -> FileSlice | Buffer | None:
-    """As `sendable` what was just read; None where that waits for something, is streamed, or fails."""
-    if not isinstance(part, FileSlice):
-        return None
-    try:
-        return part if part.size > SMALL_SLICE_BYTES else part.file.read_resident(part.size, part.position)
-    except OSError:
-        return None
+def sendable_at_once(part: FileSlice, *, just_read: bool = False) -> FileSlice | Buffer | None:
+    """As `sendable`, but None where that waits for the disk. Raises OSError."""
+    if part.size <= SMALL_SLICE_BYTES:
+        return part.file.read_resident(part.size, part.position)
+    return part if just_read or part.file.resident(part.position, part.size) else None
 
 
 async def sendable(
@@ -27,11 +24,8 @@ async def sendable(
     """
     if not isinstance(part, FileSlice):
         return part
-    if part.size <= SMALL_SLICE_BYTES:
-        data = part.file.read_resident(part.size, part.position)
-        if data is not None:
-            return data
-    elif just_read or part.file.resident(part.position, part.size):
-        return part
+    found = sendable_at_once(part, just_read=just_read)
+    if found is not None:
+        return found
     data = await executor.run(part.read)
     return data if len(data) == part.size else b""

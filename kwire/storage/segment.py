@@ -319,8 +319,8 @@ class Segment:
     def _find_indexed(self, index: OffsetIndex, offset: int) -> tuple[int, int] | None:
         """As `find`, where the batch has an entry in the index and its header is in memory; else None.
 
-        As most batches of `index.interval.bytes` and more have: 61 bytes are read, by one call of the system, instead of
-        all headers from the entry before on.
+        As most batches of `index.interval.bytes` and more have: 61 bytes are read, by one call of the system, instead
+        of all headers from the entry before on.
         """
         entry = index.ceiling(offset)
         if entry is None or entry.position + HEADER_SIZE > self.size:

@@ -191,16 +191,18 @@ class Connection:
         turn_ends = 0.0
         while self._call is not None or requests:
             if self._call is not None:
-                wanted = self._step(self._call, None)
+                wanted = self._step(self._call)
             else:
                 frame = requests.popleft()
                 if self._shapes and self._answer_as_before(frame):
                     wanted = None
                 else:
                     call = self._call = understand(broker, self._session, frame)
+                    if call.api.templates is not None:
+                        self._shapes = broker.templates.learn(self._shapes, call, frame)
                     if call.api.at_once:
                         self._work = call.api.handle(broker, call, call.request)
-                    wanted = self._step(call, frame)
+                    wanted = self._step(call)
             if wanted is not None:
                 return self._after_answers(wanted)
             if requests:
@@ -231,8 +233,8 @@ class Connection:
             self._owe(answer)
         return True
 
-    def _step(self, call: Call, frame: memoryview | None) -> Next | None:
-        """Does what there is to do for a request, or is left of it; None when it is answered. `frame`: all of it."""
+    def _step(self, call: Call) -> Next | None:
+        """Does what there is to do for a request, or is left of it; None when it is answered."""
         broker = self._broker
         while self._work is not None:
             try:
@@ -257,8 +259,6 @@ class Connection:
             self._parked = self._call = None
             if response is not None:
                 self._owe(call.answer(broker, response))
-            if frame is not None and call.api.templates is not None:
-                self._shapes = broker.templates.learn(self._shapes, call, frame)
             return None
         return Next.LEAVE
 

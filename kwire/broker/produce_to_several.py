@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 
 _FLEXIBLE_FROM = APIS[ApiKey.PRODUCE].flexible_from
 
-MOST_PARTITIONS = 16
-"""More are not appended to in one go, others are to have their turn: a batch of 16 KiB takes some 40 µs,"""
+MOST_PARTITIONS = 126
+"""More are not appended to in one go, others are to have their turn: a batch of 16 KiB takes some 40 µs. Their number
+takes one byte."""
 
-_MOST_BYTES = 2 * 1024 * 1024
-"""and nor is a request that is larger. (Java's producer sends 1 MiB at most.)"""
+_MOST_BYTES = 1280 * 1024
+"""Nor is a request that is larger. Java's producer sends 1 MiB at most, 64 of its batches."""
 
 _NO_TAGS = b"\0\0"
 """What stands behind the partitions in flexible versions: no tags of the topic, the request."""

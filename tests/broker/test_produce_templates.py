@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from kwire.broker.templates import Templates
+from kwire.ports import turns
 from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode
@@ -140,19 +141,35 @@ async def test_a_partition_named_twice_gets_what_is_said_of_it_last(known: list[
 
 async def test_to_more_partitions_than_are_appended_to_in_one_go(known: list[bool], autojump_clock) -> None:
     async with running() as scene:
-        await scene.create("plain", 17)
+        await scene.create("plain", 127)
         await scene.create("last")
         producer = Producer(scene)
-        await producer.send(request(scene, batch(), more=[(index, batch()) for index in range(1, 17)]))
+        await producer.send(request(scene, batch(), more=[(index, batch()) for index in range(1, 127)]))
         for count in range(4):
             assert await told(producer, scene, batch(), times=1) == [0]
-            for most, is_known in ((16, count > 1), (17, False)):
+            for most, is_known in ((126, count > 1), (127, False)):
                 more = [(index, batch()) for index in range(1, most)]
                 (answer,) = await producer.send(request(scene, batch(), more=more))
                 assert {code for _, code, _ in offsets(answer)} == {0}
                 assert len(offsets(answer)) == most
                 assert known[-2] is is_known
-        assert [scene.log("plain", index).log_end_offset for index in (0, 1, 16)] == [13, 9, 5]
+        assert [scene.log("plain", index).log_end_offset for index in (0, 1, 126)] == [13, 9, 5]
+
+
+async def test_what_took_the_handler_long_is_known_next_time(
+    known: list[bool], monkeypatch: pytest.MonkeyPatch, autojump_clock
+) -> None:
+    """It has given way to others meanwhile, in the task of its connection."""
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
+    async with running() as scene:
+        await scene.create("plain", 20)
+        await scene.create("last")
+        producer = Producer(scene)
+        more = [(index, batch()) for index in range(1, 20)]
+        for count in range(4):
+            (answer,) = await producer.send(request(scene, batch(), more=more))
+            assert offsets(answer) == [(index, 0, count) for index in range(20)]
+        assert known[-2:] == [True, True]
 
 
 @pytest.mark.parametrize("version", [3, 4])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import CorruptBatchError, InvalidBatch, RecordError
 from kwire.protocol.records.builder import build_batch
-from kwire.protocol.records.compression import DEFAULT_LIMIT, Compression, compress
+from kwire.protocol.records.compression import DEFAULT_LIMIT, Compression, compress, zstd_bound
 from kwire.protocol.records.header import (
     CODEC_MASK,
     CONTROL_FLAG,
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _LARGE_WALK_RECORDS = 200
 _LARGE_WALK_COMPRESSED = 2048
+_LARGE_WALK_ZSTD = 256 * 1024
+"""Unpacked. The other codecs make no more than some MB of what is not large packed; zstd makes 60."""
 
 
 class PendingWalk:
@@ -58,12 +60,21 @@ class PendingWalk:
     def large(self) -> bool:
         """Whether `run` may take so long (about a tenth of a millisecond and more) that it belongs on a worker thread.
 
-        Compressed data counts as large early: how much it holds is not known before it is unpacked.
+        Compressed data counts as large early: how much it holds is known of zstd alone before it is unpacked.
         """
         header = self._header
-        if header.attributes & CODEC_MASK and header.size > _LARGE_WALK_COMPRESSED:
+        if header.count > _LARGE_WALK_RECORDS:
             return True
-        return header.count > _LARGE_WALK_RECORDS
+        if not header.attributes & CODEC_MASK:
+            return False
+        if header.size > _LARGE_WALK_COMPRESSED:
+            return True
+        if header.codec is not Compression.ZSTD:
+            return False
+        try:
+            return zstd_bound(self._batch[HEADER_SIZE:]) > _LARGE_WALK_ZSTD
+        except CorruptBatchError:  # `run` refuses it
+            return False
 
     def run(self) -> ValidatedBatch:
         """Walks the records, and rebuilds the batch where the topic wants another codec. Pure; any thread may run it.

@@ -9,6 +9,7 @@ import pytest
 
 from kwire.config.topic import LogConfig
 from kwire.protocol.errors import ErrorCode
+from kwire.protocol.records import InvalidBatch
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.compression import Compression, compress
 from kwire.protocol.records.record import Record, iter_records
@@ -114,6 +115,11 @@ def test_also_where_it_is_deleted_from_too() -> None:
             True,
             id="a long one that does not",
         ),
+        pytest.param(
+            build_batch([Record(0, NOW, b"k", bytes(8 << 20), [])], compression=Compression.ZSTD),
+            True,
+            id="a bomb of zstd",
+        ),
     ],
 )
 def test_large_walks(batch: bytes, large: bool) -> None:
@@ -121,6 +127,15 @@ def test_large_walks(batch: bytes, large: bool) -> None:
     assert isinstance(pending, PendingWalk)
     assert pending.large is large
     assert pending.run() == validate(batch, COMPACT, NOW)
+
+
+def test_what_is_no_whole_frame_is_refused_at_once() -> None:
+    sent = build_batch(records(), compression=Compression.ZSTD)
+    pending = check(*first_batch(edited(sent[:-3], batch_length=len(sent) - 3 - 12)), COMPACT, NOW)
+    assert isinstance(pending, PendingWalk)
+    assert pending.large is False
+    with pytest.raises(InvalidBatch):
+        pending.run()
 
 
 def test_plain_batches_need_no_walk_whatever_their_size() -> None:

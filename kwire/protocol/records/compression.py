@@ -194,7 +194,7 @@ def _decompress_zstd(data: Buffer, limit: int) -> bytes:
 
     if not data:  # no frame at all is nothing, to Kafka's library
         return b""
-    bound = _zstd_bound(memoryview(data))
+    bound = zstd_bound(memoryview(data))
     output = bytearray(min(bound, limit))
     try:
         size = cramjam.zstd.decompress_into(data, output)
@@ -205,8 +205,11 @@ def _decompress_zstd(data: Buffer, limit: int) -> bytes:
     return bytes(memoryview(output)[:size])
 
 
-def _zstd_bound(view: memoryview) -> int:
-    """Most bytes these zstd frames can unpack to, from their block headers alone (RFC 8878, 3.1.1)."""
+def zstd_bound(view: memoryview) -> int:
+    """Most bytes these zstd frames can unpack to, from their block headers alone (RFC 8878, 3.1.1).
+
+    Raises CorruptBatchError where they are not whole.
+    """
     position = 0
     bound = 0
     while position < len(view):

@@ -225,7 +225,7 @@ def test_obstore_is_loaded_for_s3_alone() -> None:
 async def test_certificates(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     with S3Proxy(tls=True) as server:
         server.make_bucket("bucket")
-        settings = s3_settings(server, "bucket", s3_api_call_timeout=2100, s3_api_call_attempt_timeout=2000)
+        settings = s3_settings(server, "bucket", s3_api_call_timeout=12_100, s3_api_call_attempt_timeout=12_000)
         await (await opened(settings)).close()
         assert line_of(caplog).endswith("the server's certificate is not valid, or nobody trusted has signed it")
         caplog.clear()

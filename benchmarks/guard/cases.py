@@ -37,8 +37,6 @@ _CHORES = (
     "log.retention.check.interval.ms",
     "log.flush.offset.checkpoint.interval.ms",
     "log.flush.start.offset.checkpoint.interval.ms",
-    "replica.high.watermark.checkpoint.interval.ms",
-    "producer.id.expiration.check.interval.ms",
 )
 """What is done for all of a thousand logs from time to time, and would count where a busy machine takes a minute."""
 _PAUSE_S = 0.002

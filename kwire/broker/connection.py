@@ -11,7 +11,7 @@ connection is then a receiver of its stream (`received`, `resumed`). What needs 
     run ── receive ──> work off what came        the last request was of an API that often waits
      └──── attend                                it was a Produce or a Fetch:
              received ──> advance ──> READ         answered, and so on
-                            ├───────> WAIT         it stands still until its signal; resumed ──> advance
+                            ├───────> WAIT         it stands still until its signal, or gives way; resumed ──> advance
                             └───────> LEAVE ──> run works off what is left
 """
 
@@ -29,8 +29,8 @@ from kwire.broker.context import RequestRefused, Session
 from kwire.broker.dispatch import Call, Parts, understand
 from kwire.broker.frames import FrameReader
 from kwire.broker.parked import Parked
-from kwire.broker.templates import Shape
-from kwire.ports.at_once import Signal, go_on, step
+from kwire.broker.templates import Begun, Shape
+from kwire.ports.at_once import GIVES_WAY, Signal, go_on, step
 from kwire.ports.attending import Next
 from kwire.ports.transport import Stream, StreamClosed
 from kwire.ports.turns import TURN_SECONDS, Turn
@@ -195,7 +195,7 @@ class Connection:
             else:
                 frame = requests.popleft()
                 if self._shapes and self._answer_as_before(frame):
-                    wanted = None
+                    wanted = None if self._call is None else self._step(self._call)
                 else:
                     call = self._call = understand(broker, self._session, frame)
                     if call.api.templates is not None:
@@ -208,8 +208,13 @@ class Connection:
             if requests:
                 now = broker.clock.monotonic()
                 turn_ends = turn_ends or now + TURN_SECONDS
-                if now >= turn_ends or self._out_bytes > _FLUSH_BYTES:
+                if self._out_bytes > _FLUSH_BYTES:
                     return self._after_answers(Next.LEAVE)
+                if now >= turn_ends:
+                    if self._stream.unsent:
+                        return self._after_answers(Next.LEAVE)
+                    self._stream.resume_later()
+                    return self._after_answers(Next.WAIT)
         self._last_active = broker.clock.monotonic()
         if self._stopping or self._frames.error is not None:
             return self._after_answers(Next.LEAVE)
@@ -217,7 +222,7 @@ class Connection:
         return self._after_answers(Next.READ)
 
     def _answer_as_before(self, frame: memoryview) -> bool:
-        """Whether a request could be answered by what is known of an earlier one, and was."""
+        """Whether what is known of an earlier request sufficed to answer one, or to begin with it, and did."""
         broker = self._broker
         try:
             answer = broker.templates.answer(broker, self._session, self._shapes, frame)
@@ -229,9 +234,21 @@ class Connection:
             return True
         if answer is None:
             return False
-        if answer:
+        if not isinstance(answer, list):
+            self._call = understand(broker, self._session, frame)
+            self._work = self._finish_as_before(answer)
+        elif answer:
             self._owe(answer)
         return True
+
+    async def _finish_as_before(self, work: Begun) -> Message | Parked | None:
+        """What is left of a request that was begun by a template; as its handler, where that had to go on with it."""
+        answer = await work
+        if not isinstance(answer, list):
+            return answer
+        if answer:
+            self._owe(answer)
+        return None
 
     def _step(self, call: Call) -> Next | None:
         """Does what there is to do for a request, or is left of it; None when it is answered."""
@@ -246,8 +263,11 @@ class Connection:
                 self._work = None
                 response = call.failed(broker, error)
             else:
+                self._awaited = None
+                if reason is GIVES_WAY:
+                    self._stream.resume_later()
+                    return Next.WAIT
                 if not isinstance(reason, Signal):
-                    self._awaited = None
                     return Next.LEAVE
                 self._awaited = reason
                 reason.on_set = self._stream.resume

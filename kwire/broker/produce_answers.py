@@ -22,8 +22,8 @@ _OFFSETS = Struct(">qqq")
 _ANY_OFFSETS = (-0x7766554433221100, -0x7766554433221101, -0x7766554433221102)
 """Such as stand in no answer."""
 
-_VALUES_BEFORE, _VALUES_EACH = 3, 6
-"""So many are packed before the partitions, and of each."""
+_VALUES_EACH = 6
+"""So many are packed of each partition."""
 
 
 @lru_cache(maxsize=1024)
@@ -59,18 +59,23 @@ class Answer:
         size = _INT.size + len(before) + partitions * (_INDEX_AND_ERROR.size + _OFFSETS.size + between) - between + end
         return _packer(partitions, len(before), between, end), size, before
 
-    def with_refusals(self, values: list[Any], refusals: dict[int, KafkaError]) -> bytes:
-        """As what encodes it with these values, but some partitions refused, by their indexes: only their log start
-        offsets count."""
+    def with_refusals(self, values: list[Any], refusals: dict[int, KafkaError], correlation_id: int) -> bytes:
+        """As what encodes it with these values of partitions, but for `refusals`, as `told` has it."""
+        encoded = self._encoded(self.told(values, refusals), correlation_id)
+        return _INT.pack(len(encoded)) + encoded
+
+    @staticmethod
+    def told(values: list[Any], refusals: dict[int, KafkaError]) -> list[PartitionProduceResponse]:
+        """The same before it is encoded, some partitions refused, by their indexes: only their log start offsets
+        count."""
         told = []
-        for at in range(_VALUES_BEFORE, len(values), _VALUES_EACH):
+        for at in range(0, len(values), _VALUES_EACH):
             index, _, base_offset, log_append_time, log_start, _ = values[at : at + _VALUES_EACH]
             if index in refusals:
                 told.append(refused(index, refusals[index], log_start))
             else:
                 told.append(taken(index, base_offset, log_append_time, log_start))
-        encoded = self._encoded(told, values[1])
-        return _INT.pack(len(encoded)) + encoded
+        return told
 
     def _number(self, partitions: int) -> bytes:
         return _INT.pack(partitions) if self._version < _FLEXIBLE_FROM else varint(partitions + 1)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from kwire.broker.context import RequestRefused
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.messages.produce import BatchIndexAndErrorMessage, LeaderIdAndEpoch, PartitionProduceResponse
+from kwire.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from kwire.protocol.records import InvalidBatch
 
 _NO_LEADER_TOLD = LeaderIdAndEpoch()
@@ -52,3 +59,19 @@ def refused(index: int, error: KafkaError, log_start_offset: int = -1) -> Partit
 def refused_silently(error: KafkaError | None = None) -> RequestRefused:
     """With acks=0 there is no answer that could say so; a closed connection makes the client ask for metadata."""
     return RequestRefused("a Produce with acks=0 failed" + (f": {error}" if error is not None else ""))
+
+
+def all_refused(request: ProduceRequest, error: KafkaError) -> ProduceResponse:
+    """Nothing of it was appended. Raises RequestRefused where acks are 0."""
+    if request.acks == 0:
+        raise refused_silently(error)
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[refused(data.index, error) for data in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+    )

@@ -1,7 +1,6 @@
 """Templates of Produce requests to one topic (`kwire.broker.templates`).
 
-Who appends batches so does what `kwire.broker.apis.produce` does with them, as long as it need not wait for anybody
-else. Nothing is appended before all batches are found to be good.
+Who appends batches so does what `kwire.broker.producing` does with them, as long as it need not wait for anybody else.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 from kwire.broker import produce_to_one, produce_to_several
 from kwire.broker.produce_to_one import ProduceToOne
 from kwire.broker.produce_to_several import MOST_PARTITIONS, ProduceToSeveral
-from kwire.cluster.partition import ALL
+from kwire.broker.producing import ACKS, BY_TOPIC_ID
 from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.headers import RequestHeader, encode_request_header
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from kwire.broker.templates import Template
 
 _LOG_START_FROM = 5
-BY_TOPIC_ID = 13
-ACKS = (0, 1, ALL)
 
 
 def beginning(call: Call, frame: memoryview) -> int:
@@ -55,7 +52,7 @@ def template(call: Call, frame: memoryview) -> Template | None:
         return None
     topic = told.topic_id if version >= BY_TOPIC_ID else told.name
     made = ProduceToOne if len(told.partition_data) == 1 else ProduceToSeveral
-    return made(request, topic, version, beginning(call, frame))
+    return made(call, topic, beginning(call, frame))
 
 
 def _without_tags(request: ProduceRequest) -> ProduceRequest:

@@ -17,7 +17,7 @@ from kwire.protocol.messages.produce import ProduceRequest
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import Session
-    from kwire.broker.dispatch import Parts
+    from kwire.broker.dispatch import Call, Parts
 
 _FLEXIBLE_FROM = APIS[ApiKey.PRODUCE].flexible_from
 _NO_TAGS = b"\0\0\0"
@@ -48,10 +48,11 @@ class ProduceToOne:
         "_version",
     )
 
-    def __init__(self, request: ProduceRequest, topic: str | bytes, version: int, size: int) -> None:
+    def __init__(self, call: Call, topic: str | bytes, size: int) -> None:
         """`topic`: its name or its id, whichever it is asked for by. `size`: of what stands before the length of the
         batch, in bytes."""
-        self._version = version
+        request: ProduceRequest = call.request
+        version = self._version = call.api_version
         self._flexible = version >= _FLEXIBLE_FROM
         self._size = size
         self._acks = request.acks

@@ -1,6 +1,7 @@
 """A Produce request to partitions of one topic that is known from an earlier one: all before these is the same again.
 
-Which they are may differ from request to request, as may the batches.
+Which they are may differ from request to request, as may the batches. One that takes long gives way to others amid its
+batches; what can't be appended at once is left to the handler, with all behind it.
 """
 
 from __future__ import annotations
@@ -11,18 +12,25 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, Any
 
 from kwire.broker.appendable import appendable, writable
+from kwire.broker.context import RequestContext
 from kwire.broker.produce_answers import Answer
-from kwire.broker.produce_outcomes import refused_silently
+from kwire.broker.produce_outcomes import all_refused, refused_silently
+from kwire.broker.producing import produce
+from kwire.ports.at_once import give_way
+from kwire.ports.turns import Turn
 from kwire.protocol import codec
 from kwire.protocol.api_keys import APIS, ApiKey
 from kwire.protocol.codec.runtime import read_long_varint, varint
 from kwire.protocol.errors import KafkaError
-from kwire.protocol.messages.produce import ProduceRequest
+from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from kwire.protocol.records.header import producer_said, said_to_be_transactional
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import Session
-    from kwire.broker.dispatch import Parts
+    from kwire.broker.dispatch import Call, Parts
+    from kwire.broker.parked import Parked
+    from kwire.broker.templates import Begun
     from kwire.cluster.partition import Partition
     from kwire.storage.log import Log
     from kwire.storage.validated import ValidatedBatch
@@ -30,11 +38,14 @@ if TYPE_CHECKING:
 _FLEXIBLE_FROM = APIS[ApiKey.PRODUCE].flexible_from
 
 MOST_PARTITIONS = 126
-"""More are not appended to in one go, others are to have their turn: a batch of 16 KiB takes some 40 µs. Their number
-takes one byte."""
+"""Their number takes one byte. Java's producer sends 1 MiB at most, 64 of its batches."""
 
-_MOST_BYTES = 1280 * 1024
-"""Nor is a request that is larger. Java's producer sends 1 MiB at most, 64 of its batches."""
+_LOOK_BYTES = 256 * 1024
+"""After so many of batches it is looked whether the turn is over,"""
+
+_BATCH_BYTES = 16 * 1024
+"""where each batch counts as so many besides its own: a default one of as many takes some 40 µs, 10 of them for its
+bytes."""
 
 _NO_TAGS = b"\0\0"
 """What stands behind the partitions in flexible versions: no tags of the topic, the request."""
@@ -52,68 +63,95 @@ def size_behind(batches: Sequence[memoryview], version: int) -> int:
 class ProduceToSeveral:
     """The template of such a request, for one topic."""
 
-    __slots__ = ("_acks", "_answer", "_flexible", "_size", "_topic", "_transactional_id", "_version")
+    __slots__ = (
+        "_acks",
+        "_answer",
+        "_client_id",
+        "_flexible",
+        "_named",
+        "_size",
+        "_timeout_ms",
+        "_topic",
+        "_transactional_id",
+        "_version",
+    )
 
-    def __init__(self, request: ProduceRequest, topic: str | bytes, version: int, size: int) -> None:
+    def __init__(self, call: Call, topic: str | bytes, size: int) -> None:
         """`topic`: its name or its id, whichever it is asked for by. `size`: of what stands before the number of
         partitions, in bytes."""
-        self._version = version
+        request: ProduceRequest = call.request
+        version = self._version = call.api_version
+        self._client_id = call.client_id
         self._flexible = version >= _FLEXIBLE_FROM
         self._size = size
         self._acks = request.acks
         self._transactional_id = request.transactional_id
         self._topic = topic
+        self._timeout_ms = request.timeout_ms
         told = request.topic_data[0]
+        self._named = told.name, told.topic_id
         self._answer = Answer(told.name, told.topic_id, version)
 
-    def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> Parts | None:
+    def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> Parts | Begun | None:
         asked = self._asked(frame)
-        if asked is None:
+        if asked is None or not self._allowed_together(asked):
             return None
-        transactional_id = self._transactional_id
-        name = writable(broker, session, self._topic, transactional_id)
+        name = writable(broker, session, self._topic, self._transactional_id)
         if name is None:
             return None
-        good, transactional = [], transactional_id is not None
-        for index, records in asked:
-            found = appendable(broker, name, index, records, self._acks, self._version, transactional, walks=False)
-            if found is None:
-                return None
-            good.append((index, *found))
-        if transactional and len({(batch.header.producer_id, batch.header.producer_epoch) for *_, batch in good}) > 1:
-            return None
-        return self._append(good, correlation_id)
+        appends = _Appends(broker, name, asked, self._acks, self._version, self._transactional_id, self._answer.between)
+        appends.go_on()
+        if appends.done == len(asked):
+            return self._told(appends, correlation_id)
+        return self._rest(broker, session, appends, correlation_id) if appends.done else None
 
-    def _append(self, good: list[tuple[int, Partition, Log, ValidatedBatch]], correlation_id: int) -> Parts | None:
-        """None where the first partition refuses its batch; when others do, they are told so, as is what was taken."""
-        answer = self._answer
-        pack, size, before = answer.to(len(good))
-        values: list[Any] = [size, correlation_id, before]
-        refusals: dict[int, KafkaError] = {}
-        for index, partition, log, batch in good:
-            try:
-                info = partition.append_at_once(batch, log)
-            except KafkaError as error:
-                if index == good[0][0]:
-                    return None
-                refusals[index] = error
-                values += (index, 0, -1, -1, log.log_start_offset, answer.between)
-            else:
-                start = info.log_start_offset
-                values += (index, 0, info.first_offset, info.log_append_time, start, answer.between)
+    def _allowed_together(self, asked: list[tuple[int, memoryview]]) -> bool:
+        """Whether the handler would not refuse all batches for one of them that belongs to a transaction."""
+        if self._transactional_id is None:
+            return not any(said_to_be_transactional(records) for _, records in asked)
+        return len({producer_said(records) for _, records in asked}) == 1
+
+    async def _rest(
+        self, broker: Broker, session: Session, appends: _Appends, correlation_id: int
+    ) -> Parts | ProduceResponse | Parked | None:
+        """Goes on with the others, and leaves what needs more than that to the handler."""
+        asked = appends.asked
+        while not appends.stuck and appends.done < len(asked):
+            await give_way()
+            appends.go_on()
+        if appends.done == len(asked):
+            return self._told(appends, correlation_id)
+        name, topic_id = self._named
+        rest = [PartitionProduceData(index=index, records=records) for index, records in asked[appends.done :]]
+        request = ProduceRequest(
+            transactional_id=self._transactional_id,
+            acks=self._acks,
+            timeout_ms=self._timeout_ms,
+            topic_data=[TopicProduceData(name=name, topic_id=topic_id, partition_data=rest)],
+        )
+        told = self._answer.told(appends.values, appends.refusals)
+        try:
+            return await produce(broker, RequestContext(self._version, self._client_id, session), request, told)
+        except KafkaError as error:
+            response = all_refused(request, error)
+            response.responses[0].partition_responses[:0] = told
+            return response
+
+    def _told(self, appends: _Appends, correlation_id: int) -> Parts:
+        """The answer, when all is done. Raises RequestRefused where there is none to say what was refused."""
+        answer, values = self._answer, appends.values
         if not self._acks:
-            if refusals:
+            if appends.refusals:
                 raise refused_silently()
             return []
-        if refusals:
-            return [answer.with_refusals(values, refusals)]
+        if appends.refusals:
+            return [answer.with_refusals(values, appends.refusals, correlation_id)]
+        pack, size, before = answer.to(len(appends.asked))
         values[-1] = answer.end
-        return [pack(*values)]
+        return [pack(size, correlation_id, before, *values)]
 
     def _asked(self, frame: memoryview) -> list[tuple[int, memoryview]] | None:
         """The partitions with what there is for records, each once; None where the request does not end behind them."""
-        if len(frame) > _MOST_BYTES:
-            return None
         at, flexible = self._size, self._flexible
         asked: list[tuple[int, memoryview]] = []
         try:
@@ -150,3 +188,92 @@ class ProduceToSeveral:
         if frame[at:] != (_NO_TAGS if flexible else b""):
             return None
         return asked if len(dict(asked)) == count else None
+
+
+class _Appends:
+    """Appending one batch after the other."""
+
+    __slots__ = (
+        "_acks",
+        "_between",
+        "_broker",
+        "_name",
+        "_transactional",
+        "_version",
+        "asked",
+        "done",
+        "refusals",
+        "stuck",
+        "values",
+    )
+
+    def __init__(
+        self,
+        broker: Broker,
+        name: str,
+        asked: list[tuple[int, memoryview]],
+        acks: int,
+        version: int,
+        transactional_id: str | None,
+        between: bytes,
+    ) -> None:
+        """`between`: as `Answer.between`."""
+        self._broker = broker
+        self._name = name
+        self._acks = acks
+        self._version = version
+        self._transactional = transactional_id is not None
+        self._between = between
+        self.asked = asked
+        self.done = 0
+        """How many of them."""
+        self.stuck = False
+        """Whether the next one can't be appended at once."""
+        self.values: list[Any] = []
+        """Those that the answer takes of each partition."""
+        self.refusals: dict[int, KafkaError] = {}
+        """By partition; only what can't be the first of a request, which is the handler's to refuse."""
+
+    def go_on(self) -> None:
+        """Until the turn is over, or one is stuck, or all are done."""
+        turn = Turn(self._broker.clock)
+        while not self.stuck and self.done < len(self.asked):
+            self._append(self._checked())
+            if turn.over:
+                break
+
+    def _checked(self) -> list[tuple[int, Partition, Log, ValidatedBatch]]:
+        """The next batches, as many as are appended without a look at the time, up to one that can't be.
+
+        All are looked at before any is appended: what goes through less code at a time finds it in the processor's
+        caches.
+        """
+        broker, name, acks = self._broker, self._name, self._acks
+        version, transactional = self._version, self._transactional
+        good, size = [], 0
+        for at in range(self.done, len(self.asked)):
+            index, records = self.asked[at]
+            found = appendable(broker, name, index, records, acks, version, transactional, walks=False)
+            if found is None:
+                self.stuck = True
+                break
+            good.append((index, *found))
+            size += _BATCH_BYTES + len(records)
+            if size >= _LOOK_BYTES:
+                break
+        return good
+
+    def _append(self, good: list[tuple[int, Partition, Log, ValidatedBatch]]) -> None:
+        values, between = self.values, self._between
+        for index, partition, log, batch in good:
+            try:
+                info = partition.append_at_once(batch, log)
+            except KafkaError as error:
+                if not self.done:
+                    self.stuck = True
+                    return
+                self.refusals[index] = error
+                values += (index, 0, -1, -1, log.log_start_offset, between)
+            else:
+                values += (index, 0, info.first_offset, info.log_append_time, info.log_start_offset, between)
+            self.done += 1

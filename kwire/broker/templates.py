@@ -11,14 +11,17 @@ and handled like any other.
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from functools import lru_cache
 from struct import Struct
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import Session
     from kwire.broker.dispatch import Call, Parts
+    from kwire.broker.parked import Parked
+    from kwire.protocol.schema import Message
 
 _MOST_KNOWN = 4096
 """So many templates there are at most, for all clients together, and so many beginnings that came once."""
@@ -33,11 +36,16 @@ _MOST_SHAPES = 4
 _CORRELATION_ID_ENDS = 8
 
 
+Begun = Coroutine[Any, Any, "Parts | Message | Parked | None"]
+"""What is left of a request: gives the answer, or what its handler would return."""
+
+
 class Template(Protocol):
     """What many requests have in common."""
 
-    def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> Parts | None:
-        """Does what is asked for, and gives the answer as it is sent; nothing of it where there is to be none.
+    def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> Parts | Begun | None:
+        """Does what is asked for, and gives the answer as it is sent; nothing of it where there is to be none. Or, when
+        its turn was over before it was done, what is left to do.
 
         None where it takes more than that, or has to wait, or fails: nothing has happened then.
         """
@@ -87,7 +95,9 @@ class Templates:
         self._once: set[bytes] = set()
         """Beginnings that came once. Most never come again; with the second one its template is made."""
 
-    def answer(self, broker: Broker, session: Session, shapes: tuple[Shape, ...], frame: memoryview) -> Parts | None:
+    def answer(
+        self, broker: Broker, session: Session, shapes: tuple[Shape, ...], frame: memoryview
+    ) -> Parts | Begun | None:
         """As `Template.answer`, where there is one for the request. `shapes`: what `learn` gave for its connection."""
         for shape in shapes:
             if len(frame) > shape.size:

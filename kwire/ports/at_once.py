@@ -5,16 +5,19 @@ for nothing: whoever receives them runs the coroutine that handles them himself,
 What has to wait says so:
 
     await Signal().wait()    the coroutine stands still until the signal is set, which tells whoever runs it
+    await give_way()         others are to have their turn before it goes on
     await needs_task()       what comes next waits by Trio's means: a task has to go on with it (`go_on`)
 
-In a task both are what they seem to be: the first waits, the second does nothing. So the same code runs either way, if
-`needs_task` stands before whatever waits by Trio's means. (Worker threads and turns have it: `executor`, `turns`.)
+In a task these are what they seem to be: the first waits, the second is a checkpoint, the third does nothing. So the
+same code runs either way, if `needs_task` stands before whatever waits by Trio's means. (Worker threads have it:
+`executor`.)
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Coroutine, Generator
+from enum import Enum
 from types import coroutine
 from typing import Any, Final, TypeVar
 
@@ -23,11 +26,17 @@ import trio
 T = TypeVar("T")
 
 
-class _NeedsTask:
-    """What a coroutine stops with that cannot go on without a task."""
+class Stop(Enum):
+    """What a coroutine stops with that stands still for no signal."""
+
+    NEEDS_TASK = "needs task"
+    """It cannot go on without a task."""
+    GIVES_WAY = "gives way"
+    """It can go on, but not before others had their turn."""
 
 
-NEEDS_TASK: Final = _NeedsTask()
+NEEDS_TASK: Final = Stop.NEEDS_TASK
+GIVES_WAY: Final = Stop.GIVES_WAY
 
 
 class _Here(threading.local):
@@ -65,13 +74,25 @@ class Signal:
                 await event.wait()
 
 
+Reason = Signal | Stop
+"""What a coroutine stands still for."""
+
+
+async def give_way() -> None:
+    """Lets others have their turn."""
+    if _here.stepping:
+        await _stop(GIVES_WAY)
+    else:
+        await trio.lowlevel.checkpoint()
+
+
 async def needs_task() -> None:
     """What comes after it is done in a task."""
     if _here.stepping:
         await _stop(NEEDS_TASK)
 
 
-def step(work: Coroutine[Any, Any, T]) -> Signal | _NeedsTask:
+def step(work: Coroutine[Any, Any, T]) -> Reason:
     """Runs a coroutine, or goes on with one that stood still, until it ends or has to wait; returns what for.
 
     StopIteration, with the result as its value, tells that it has ended; what it raises comes through. Where it waits
@@ -85,7 +106,7 @@ def step(work: Coroutine[Any, Any, T]) -> Signal | _NeedsTask:
         reason = work.send(None)
     finally:
         _here.stepping = False
-    if reason is not NEEDS_TASK and not isinstance(reason, Signal):
+    if reason.__class__ is not Stop and not isinstance(reason, Signal):
         abort = getattr(reason, "abort_func", None)  # as of `trio.lowlevel.wait_task_rescheduled`
         if abort is not None:
             abort(lambda: None)
@@ -101,5 +122,5 @@ def go_on(work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
 
 
 @coroutine
-def _stop(reason: Signal | _NeedsTask) -> Generator[Signal | _NeedsTask, None, None]:
+def _stop(reason: Reason) -> Generator[Reason, None, None]:
     yield reason

@@ -181,6 +181,9 @@ class _CrowdSeat:
     def call_soon(self) -> None:
         self._crowd.call_soon(self)
 
+    def call_later(self) -> None:
+        self._crowd.call_later(self)
+
     def leave(self) -> None:
         self.called = None
         if self._descriptor >= 0:
@@ -208,6 +211,8 @@ class Crowd(trio.abc.Instrument):
         self._again: dict[_CrowdSeat, None] = {}
         """For whom the last pass had no time, in their order."""
         self._resumed: deque[_CrowdSeat] = deque()
+        self._later: list[_CrowdSeat] = []
+        """Who is to be called in the next pass, behind those for whom something came."""
         self._to_push: list[Called] = []
         self._passing = False
         """Whether streams are called just now: what they ask for is done at the end of that."""
@@ -238,6 +243,10 @@ class Crowd(trio.abc.Instrument):
     def call_soon(self, seat: _CrowdSeat) -> None:
         """Calls who is called in the seat, when the calls that are under way have come to their end."""
         self._resumed.append(seat)
+
+    def call_later(self, seat: _CrowdSeat) -> None:
+        """Likewise, in the next pass."""
+        self._later.append(seat)
 
     def push_soon(self, called: Called) -> None:
         """Has it send when the pass is over, or at once between passes."""
@@ -292,13 +301,16 @@ class Crowd(trio.abc.Instrument):
     @property
     def _has_left(self) -> bool:
         """Whether there is more to do without anything having to come."""
-        return bool(self._queue or self._again or self._resumed)
+        return bool(self._queue or self._again or self._resumed or self._later)
 
     def _pass(self, told: list[tuple[int, int]]) -> bool:
         """Wakes those for whom something came, or calls them: first those for whom the last pass had no time. Whether
         something came for Trio."""
         trio_was_told = False
         called, self._again = self._again, {}
+        if self._later:
+            self._resumed += self._later
+            self._later.clear()
         for descriptor, mask in told:
             seat = self._seats.get(descriptor)
             if seat is None:

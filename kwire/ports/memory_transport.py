@@ -201,6 +201,8 @@ class MemoryStream:
         if self._attendance is not None:
             self._attendance.resume()
 
+    resume_later = resume
+
     def send_soon(self, parts: Sequence[Part]) -> None:
         self._soon += parts
 

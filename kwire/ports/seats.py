@@ -15,7 +15,7 @@ class Called(Protocol):
         """There may be something to read, or room to send (`Caller.watch_room`)."""
 
     def resumed(self) -> None:
-        """`Caller.call_soon` asked for it."""
+        """`Caller.call_soon` or `call_later` asked for it."""
 
     def push(self) -> None:
         """`Caller.push_soon` asked for it."""
@@ -73,6 +73,9 @@ class Caller(Protocol):
 
     def call_soon(self) -> None:
         """Has `resumed` called when what is under way is done."""
+
+    def call_later(self) -> None:
+        """Likewise, when others had their turn: those for whom something has come by then, and tasks."""
 
     @property
     def push_soon(self) -> Callable[[Called], None]:

@@ -141,6 +141,12 @@ class TcpStream:
         elif self._caller is not None:
             self._caller.call_soon()
 
+    def resume_later(self) -> None:
+        if self._attendance is not None:
+            self._attendance.resume()
+        elif self._caller is not None:
+            self._caller.call_later()
+
     def send_soon(self, parts: Sequence[Part]) -> None:
         self._soon += parts
         if not self._posted and self._caller is not None:
@@ -181,7 +187,7 @@ class TcpStream:
                 return
 
     def resumed(self) -> None:
-        """The seat calls back, as `resume` asked for."""
+        """The seat calls back, as `resume` or `resume_later` asked for."""
         if self._receiver is not None:
             self._take(self._receiver.resumed())
             if self._next is Next.READ and self._seat.promising:

@@ -51,6 +51,9 @@ class Stream(Protocol):
     def resume(self) -> None:
         """Has the receiver that is attended called soon (`resumed`); nothing else happens if there is none."""
 
+    def resume_later(self) -> None:
+        """Likewise, when others have had their turn."""
+
     def send_soon(self, parts: Sequence[Part]) -> None:
         """For a receiver, in its calls: sends all parts in order, after what is due now. What can't be sent without
         waiting stays `unsent`."""

@@ -5,12 +5,10 @@ A server with one event loop has no other way to keep one large request from hol
 
 from __future__ import annotations
 
-import trio
-
-from kwire.ports.at_once import needs_task
+from kwire.ports.at_once import give_way
 from kwire.ports.clock import Clock
 
-TURN_SECONDS = 0.005
+TURN_SECONDS = 0.002
 """How long a task may have the event loop before it offers it to others: little beside what a client waits anyway."""
 
 
@@ -29,9 +27,13 @@ class Turn:
         self._clock = clock
         self._ends = clock.monotonic() + TURN_SECONDS
 
+    @property
+    def over(self) -> bool:
+        """Whether this one has had its time."""
+        return self._clock.monotonic() >= self._ends
+
     async def share(self) -> None:
         """Lets other tasks run if this one has had its time; else returns at once, and costs next to nothing."""
-        if self._clock.monotonic() >= self._ends:
-            await needs_task()
-            await trio.lowlevel.checkpoint()
+        if self.over:
+            await give_way()
             self._ends = self._clock.monotonic() + TURN_SECONDS

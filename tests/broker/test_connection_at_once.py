@@ -12,7 +12,7 @@ import trio.testing
 
 from kwire.broker.context import RequestRefused
 from kwire.broker.parked import Parked
-from kwire.ports.at_once import Signal, needs_task
+from kwire.ports.at_once import Signal, give_way, needs_task
 from kwire.ports.clock import TrioClock
 from kwire.ports.tcp_stream import TcpStream
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -101,6 +101,50 @@ async def test_a_handler_may_stand_still_itself_and_more_than_once(client: Clien
         assert len(client.script.started) == 1
         signal.set()
     assert await client.answers(2) == [(1, "a", 0), (2, "b", 0)]
+
+
+async def test_what_gives_way_needs_no_task_and_goes_on_when_others_were_answered(clients: list[Client]) -> None:
+    """What came behind it waits; what is owed before it does not."""
+    client, other = clients
+    script, gone_by, heard = client.script, 0, trio.Event()
+
+    async def works() -> DescribeClusterResponse:
+        nonlocal gone_by
+        while not heard.is_set():
+            gone_by += 1
+            await give_way()
+        return answer("b")
+
+    await client.ask(answer("a"), works, answer("c"))
+    assert await client.answers(1) == [(1, "a", 0)]
+    script.replies.insert(2, answer("other"))
+    await other.stream.send([request(4)])
+    assert await other.answers(1) == [(4, "other", 0)]
+    assert gone_by > 1
+    assert script.stepped == [True, True, True]
+    heard.set()
+    assert await client.answers(2) == [(2, "b", 0), (3, "c", 0)]
+    assert script.stepped == [True, True, True, True]
+
+
+async def test_what_has_given_way_is_done_though_its_client_is_gone(client: Client) -> None:
+    begun, heard, done = trio.Event(), trio.Event(), trio.Event()
+
+    async def works() -> DescribeClusterResponse:
+        begun.set()
+        while not heard.is_set():
+            await give_way()
+        done.set()
+        return answer("a")
+
+    await client.ask(works)
+    await begun.wait()
+    client.stream.close()
+    client.connection.close()
+    heard.set()
+    with trio.fail_after(20):
+        await done.wait()
+        await client.over.wait()
 
 
 async def test_what_waits_may_need_the_task_at_last(client: Client) -> None:
@@ -284,9 +328,11 @@ async def test_a_bad_frame_closes_the_connection_after_the_answers_before_it(cli
     assert await closed(client.stream)
 
 
+@pytest.mark.parametrize("tick", [0.0, 1.0], ids=["in one turn", "in many turns"])
 @pytest.mark.parametrize("count", [1, 3, 40])
-async def test_a_slow_client_gets_large_answers_whole(client: Client, count: int) -> None:
+async def test_a_slow_client_gets_large_answers_whole(client: Client, count: int, tick: float) -> None:
     """More than goes at once; what comes behind them, too."""
+    client.script.clock = Ticking(tick)
     await client.ask(*(answer(f"{number}{LONG}") for number in range(count)))
     await trio.testing.wait_all_tasks_blocked()
     assert len(client.script.started) <= 20, "nothing bounds what is owed"
@@ -318,6 +364,14 @@ async def test_what_waits_behind_a_large_answer_is_answered_after_it(
     await trio.testing.wait_all_tasks_blocked()
     expected = [(1, LONG, 0), (2, "b", 0), (3, "c", 0)]
     assert await client.answers(3 - taken) == expected[taken:]
+
+
+async def test_many_requests_of_one_read_need_no_task(client: Client) -> None:
+    """Though they take more than a turn."""
+    client.script.clock = Ticking(1.0)
+    await client.ask(*(answer(str(number)) for number in range(1, 10)))
+    assert await client.answers(9) == [(number, str(number), 0) for number in range(1, 10)]
+    assert client.script.stepped == [True] * 9
 
 
 async def test_many_requests_of_one_read_let_others_have_their_turn(clients: list[Client]) -> None:

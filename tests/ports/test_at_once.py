@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from kwire.ports.at_once import NEEDS_TASK, Signal, go_on, needs_task, step
+from kwire.ports.at_once import GIVES_WAY, NEEDS_TASK, Signal, give_way, go_on, needs_task, step
 
 
 def result(work: Coroutine[Any, Any, object]) -> object:
@@ -121,6 +121,28 @@ def test_what_needs_a_task_stops_there() -> None:
     assert step(standing) is NEEDS_TASK
     assert done == ["before"]
     standing.close()
+
+
+async def gives_way_twice() -> str:
+    await give_way()
+    await give_way()
+    return "result"
+
+
+def test_what_gives_way_goes_on_with_the_next_step() -> None:
+    standing = gives_way_twice()
+    assert step(standing) is GIVES_WAY
+    assert step(standing) is GIVES_WAY
+    assert result(standing) == "result"
+
+
+async def test_in_a_task_giving_way_is_a_checkpoint() -> None:
+    with trio.testing.assert_checkpoints():
+        assert await gives_way_twice() == "result"
+    standing = gives_way_twice()
+    step(standing)
+    with trio.testing.assert_checkpoints():
+        assert await go_on(standing) == "result"
 
 
 async def test_a_task_goes_on_with_what_needs_one() -> None:

@@ -291,6 +291,44 @@ async def test_who_is_resumed_does_not_wait_for_all_who_ask(
     assert order[:11] == ["asked", *["resumed"] * 10]
 
 
+async def test_who_is_resumed_later_goes_behind_those_for_whom_something_came(
+    server: Server, nursery: trio.Nursery
+) -> None:
+    """And not before tasks had their turn, which happens in between, each time."""
+    order: list[str] = []
+    one, other = await several(server, nursery, 2)
+    again = 3
+
+    def goes_on(data: bytes) -> list[Part]:
+        nonlocal again
+        order.append("one")
+        again -= 1
+        if again:
+            server.clients[1].sendall(b"y")
+            one.stream.resume_later()
+            task_can_run.set()
+        return []
+
+    def asked(data: bytes) -> list[Part]:
+        order.append("other")
+        return []
+
+    async def task() -> None:
+        nonlocal task_can_run
+        while again:
+            await task_can_run.wait()
+            task_can_run = trio.Event()
+            order.append("task")
+
+    task_can_run = trio.Event()
+    nursery.start_soon(task)
+    await trio.testing.wait_all_tasks_blocked()
+    one.answers, other.answers = goes_on, asked
+    server.clients[0].sendall(b"x")
+    await until(lambda: not again and len(other.heard) == 2)
+    assert order == ["one", "task", "other", "one", "task", "other", "one"]
+
+
 async def test_who_asks_often_has_one_place_among_those_for_whom_there_was_no_time(
     server: Server, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:

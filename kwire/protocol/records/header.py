@@ -36,10 +36,21 @@ MAX_SEQUENCE = 0x7FFFFFFF
 # The smallest batch length of any message format (v0 has 14 bytes of overhead), and the bytes up to the magic.
 _MIN_LENGTH_OF_ANY_FORMAT = 14
 _UP_TO_MAGIC = 17
+_MAGIC_AT, _FLAGS_AT, _PRODUCER = 16, 22, slice(43, 53)
 
 _HEADER = Struct(">qiibIhiqqqhii")
 _PREFIX = Struct(">qii")
 _LENGTH = Struct(">i")
+
+
+def said_to_be_transactional(batch: Buffer) -> bool:
+    """Whether bytes, which may be no batch at all, say that they are one of a transaction."""
+    return len(batch) > _FLAGS_AT and bool(batch[_FLAGS_AT] & TRANSACTIONAL_FLAG) and batch[_MAGIC_AT] == MAGIC
+
+
+def producer_said(batch: Buffer) -> bytes:
+    """Id and epoch of the producer that a batch names, as they stand in it; less where bytes are no batch."""
+    return bytes(batch[_PRODUCER])
 
 
 class BatchHeader(NamedTuple):

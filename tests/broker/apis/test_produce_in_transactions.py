@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import trio
 
-from kwire.broker.apis import produce as produce_api
+from kwire.broker import producing
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kwire.protocol.records.builder import build_batch
@@ -204,13 +204,13 @@ async def test_what_goes_on_in_a_transaction_is_known(
 ) -> None:
     """By what was sent before; what begins one, or comes when it is over, is not."""
     handled: list[int] = []
-    verify = produce_api.verify_batches
+    verify = producing.verify_batches
 
     async def counted(*arguments: Any) -> Any:
         handled.append(len(arguments[-1]))
         return await verify(*arguments)
 
-    monkeypatch.setattr(produce_api, "verify_batches", counted)
+    monkeypatch.setattr(producing, "verify_batches", counted)
     async with running() as scene:
         await scene.create("topic", 2)
         producer = await begin(scene)

@@ -29,7 +29,7 @@ from kwire.broker.context import RequestRefused, Session
 from kwire.broker.dispatch import Call, Parts, understand
 from kwire.broker.frames import FrameReader
 from kwire.broker.parked import Parked
-from kwire.broker.templates import Begun, Shape
+from kwire.broker.templates import Begun, Shape, Template
 from kwire.ports.at_once import GIVES_WAY, Signal, go_on, step
 from kwire.ports.attending import Next
 from kwire.ports.transport import Stream, StreamClosed
@@ -188,17 +188,20 @@ class Connection:
     def _advance(self) -> Next:
         """As `resumed`. Raises RequestRefused."""
         broker, requests = self._broker, self._requests
-        turn_ends = 0.0
+        turn_ends = broker.clock.monotonic() + TURN_SECONDS if self._call is not None and requests else 0.0
         while self._call is not None or requests:
             if self._call is not None:
                 wanted = self._step(self._call)
+            elif self._stream.held_up:
+                return self._after_answers(Next.LEAVE)  # the task does no more than is taken
             else:
                 frame = requests.popleft()
-                if self._shapes and self._answer_as_before(frame):
+                found = broker.templates.find(self._shapes, frame) if self._shapes else None
+                if found is not None and self._answer_as_before(frame, *found):
                     wanted = None if self._call is None else self._step(self._call)
                 else:
                     call = self._call = understand(broker, self._session, frame)
-                    if call.api.templates is not None:
+                    if (found is None or not found[0].settles) and call.api.templates is not None:
                         self._shapes = broker.templates.learn(self._shapes, call, frame)
                     if call.api.at_once:
                         self._work = call.api.handle(broker, call, call.request)
@@ -211,8 +214,6 @@ class Connection:
                 if self._out_bytes > _FLUSH_BYTES:
                     return self._after_answers(Next.LEAVE)
                 if now >= turn_ends:
-                    if self._stream.unsent:
-                        return self._after_answers(Next.LEAVE)
                     self._stream.resume_later()
                     return self._after_answers(Next.WAIT)
         self._last_active = broker.clock.monotonic()
@@ -221,11 +222,11 @@ class Connection:
         self._busy = False
         return self._after_answers(Next.READ)
 
-    def _answer_as_before(self, frame: memoryview) -> bool:
+    def _answer_as_before(self, frame: memoryview, template: Template, correlation_id: int) -> bool:
         """Whether what is known of an earlier request sufficed to answer one, or to begin with it, and did."""
         broker = self._broker
         try:
-            answer = broker.templates.answer(broker, self._session, self._shapes, frame)
+            answer = template.answer(broker, self._session, frame, correlation_id)
         except Exception as error:
             call = understand(broker, self._session, frame)
             response = call.failed(broker, error)

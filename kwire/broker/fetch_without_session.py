@@ -72,6 +72,8 @@ def _sendable(read: PartitionRead) -> FileSlice | Buffer | None:
 class FetchWithoutSession:
     """The template of such a request."""
 
+    settles = True
+
     __slots__ = ("_answer", "_bound", "_flexible", "_max_bytes", "_min_bytes", "_size", "_topic", "_version")
 
     def __init__(self, request: FetchRequest, version: int, size: int) -> None:

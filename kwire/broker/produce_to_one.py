@@ -34,6 +34,8 @@ def size_behind(records: memoryview, version: int) -> int:
 class ProduceToOne:
     """The template of such a request, for one partition."""
 
+    settles = True
+
     __slots__ = (
         "_acks",
         "_answer_size",

@@ -23,7 +23,7 @@ from kwire.protocol.api_keys import APIS, ApiKey
 from kwire.protocol.codec.runtime import read_long_varint, varint
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from kwire.protocol.records.header import producer_said, said_to_be_transactional
+from kwire.protocol.records.header import FLAGS_AT, TRANSACTIONAL_FLAG, producer_said
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
@@ -62,6 +62,9 @@ def size_behind(batches: Sequence[memoryview], version: int) -> int:
 
 class ProduceToSeveral:
     """The template of such a request, for one topic."""
+
+    settles = False
+    """Of one batch, which may be one to walk through, another one knows more."""
 
     __slots__ = (
         "_acks",
@@ -107,9 +110,15 @@ class ProduceToSeveral:
 
     def _allowed_together(self, asked: list[tuple[int, memoryview]]) -> bool:
         """Whether the handler would not refuse all batches for one of them that belongs to a transaction."""
-        if self._transactional_id is None:
-            return not any(said_to_be_transactional(records) for _, records in asked)
-        return len({producer_said(records) for _, records in asked}) == 1
+        if self._transactional_id is not None:
+            return len({producer_said(records) for _, records in asked}) == 1
+        try:
+            for _, records in asked:
+                if records[FLAGS_AT] & TRANSACTIONAL_FLAG:
+                    return False
+        except IndexError:  # no batch
+            return False
+        return True
 
     async def _rest(
         self, broker: Broker, session: Session, appends: _Appends, correlation_id: int
@@ -118,6 +127,8 @@ class ProduceToSeveral:
         asked = appends.asked
         while not appends.stuck and appends.done < len(asked):
             await give_way()
+            if writable(broker, session, self._topic, self._transactional_id) != appends.name:
+                break
             appends.go_on()
         if appends.done == len(asked):
             return self._told(appends, correlation_id)
@@ -197,11 +208,11 @@ class _Appends:
         "_acks",
         "_between",
         "_broker",
-        "_name",
         "_transactional",
         "_version",
         "asked",
         "done",
+        "name",
         "refusals",
         "stuck",
         "values",
@@ -219,11 +230,12 @@ class _Appends:
     ) -> None:
         """`between`: as `Answer.between`."""
         self._broker = broker
-        self._name = name
         self._acks = acks
         self._version = version
         self._transactional = transactional_id is not None
         self._between = between
+        self.name = name
+        """Of their topic."""
         self.asked = asked
         self.done = 0
         """How many of them."""
@@ -248,7 +260,7 @@ class _Appends:
         All are looked at before any is appended: what goes through less code at a time finds it in the processor's
         caches.
         """
-        broker, name, acks = self._broker, self._name, self._acks
+        broker, name, acks = self._broker, self.name, self._acks
         version, transactional = self._version, self._transactional
         good, size = [], 0
         for at in range(self.done, len(self.asked)):

@@ -90,7 +90,7 @@ async def produce(
         name: str | None = broker.store.image.topic_names.get(topic.topic_id) if by_id else topic.name
         allowed = name is None or session.allows(Operation.WRITE, ResourceType.TOPIC, name)
         for data in topic.partition_data:
-            attempts.append((name, allowed, data))
+            attempts.append((name, topic.topic_id if by_id else None, allowed, data))
             told_of.append(told)
     outcomes = None
     if len(attempts) > 1 and _any_flushed(broker, attempts):
@@ -99,7 +99,7 @@ async def produce(
     turn = Turn(broker.clock) if len(attempts) > _APPENDS_PER_LOOK else None
     for number, attempt in enumerate(attempts):
         outcome = await _append(broker, context, acks, verified, attempt) if outcomes is None else outcomes[number]
-        index = attempt[2].index
+        index = attempt[-1].index
         if isinstance(outcome, _Refused):
             any_refused = True
             partition = refused(index, outcome.error, outcome.log_start_offset)
@@ -135,7 +135,7 @@ async def produce(
 def _any_flushed(broker: Broker, attempts: list[_Attempt]) -> bool:
     """Whether an append to one of the partitions may wait for the disk (flush.messages)."""
     partitions = broker.replicas.partitions
-    for name, _, data in attempts:
+    for name, *_, data in attempts:
         partition = partitions.get((name or "", data.index))
         if partition is not None and partition.log is not None and partition.log.config.flush_messages < MAX_LONG:
             return True
@@ -150,8 +150,9 @@ class _Refused(NamedTuple):
     """-1 where there is no log."""
 
 
-_Attempt = tuple[str | None, bool, PartitionProduceData]
-"""The name of a topic (None: there is no such one), whether the client may write to it, and what it wants to write."""
+_Attempt = tuple[str | None, bytes | None, bool, PartitionProduceData]
+"""The name of a topic (None: there is no such one), its id if it is asked for by that, whether the client may write to
+it, and what it wants to write."""
 
 _Outcome = Union["tuple[Partition, Appended]", _Refused]
 
@@ -205,7 +206,7 @@ def _transactional(
 async def _append(
     broker: Broker, context: RequestContext, acks: int, verified: Verified, attempt: _Attempt
 ) -> _Outcome:
-    name, allowed, data = attempt
+    name, topic_id, allowed, data = attempt
     partition = None
     try:
         if name is None:
@@ -215,6 +216,8 @@ async def _append(
         if verified.refused and (name, data.index) in verified.refused:
             raise verified.refused[name, data.index]
         found = broker.replicas.partition(name, data.index)
+        if topic_id is not None and found.topic_id != topic_id:  # made anew amid the request
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         header, batch = first_batch(data.records, context.api_version)
         if name in INTERNAL_TOPICS and context.client_id != _ADMIN:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")

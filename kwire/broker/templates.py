@@ -43,6 +43,9 @@ Begun = Coroutine[Any, Any, "Parts | Message | Parked | None"]
 class Template(Protocol):
     """What many requests have in common."""
 
+    settles: bool
+    """Whether of a request which this one can't answer nothing more is to be learned: no other one would do better."""
+
     def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> Parts | Begun | None:
         """Does what is asked for, and gives the answer as it is sent; nothing of it where there is to be none. Or, when
         its turn was over before it was done, what is left to do.
@@ -79,6 +82,8 @@ _shape = lru_cache(maxsize=256)(Shape)
 class _Never:
     """Stands for the template of a request that can have none."""
 
+    settles = False
+
     def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> None:
         return None
 
@@ -95,16 +100,14 @@ class Templates:
         self._once: set[bytes] = set()
         """Beginnings that came once. Most never come again; with the second one its template is made."""
 
-    def answer(
-        self, broker: Broker, session: Session, shapes: tuple[Shape, ...], frame: memoryview
-    ) -> Parts | Begun | None:
-        """As `Template.answer`, where there is one for the request. `shapes`: what `learn` gave for its connection."""
+    def find(self, shapes: tuple[Shape, ...], frame: memoryview) -> tuple[Template, int] | None:
+        """The template of a request, and its correlation id. `shapes`: what `learn` gave for its connection."""
         for shape in shapes:
             if len(frame) > shape.size:
                 start, correlation_id, rest = shape.unpack(frame)
                 template = self._known.get(start + rest)
                 if template is not None:
-                    return template.answer(broker, session, frame, correlation_id)
+                    return template, correlation_id
         return None
 
     def learn(self, shapes: tuple[Shape, ...], call: Call, frame: memoryview) -> tuple[Shape, ...]:

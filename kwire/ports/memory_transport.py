@@ -162,6 +162,9 @@ class _Pipe:
 class MemoryStream:
     """One end of a connection in memory. `host` is the host this end is at."""
 
+    held_up = False
+    """What is attended is called when all was sent."""
+
     def __init__(
         self, network: MemoryNetwork, host: str, peer: tuple[str, int], incoming: _Pipe, outgoing: _Pipe
     ) -> None:

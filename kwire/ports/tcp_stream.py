@@ -23,6 +23,7 @@ from kwire.ports.attending import Attendance, Next, Receiver
 from kwire.ports.files import Buffer, FileSlice
 from kwire.ports.seats import Caller, Seat
 from kwire.ports.transport import Part, StreamClosed, Streamed
+from kwire.ports.turns import TURN_SECONDS
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class TcpStream:
         self._soon: list[Part] = []
         self._posted = False
         """Whether `push` will be called."""
-        self._held_up = False
+        self.held_up = False
         """Whether what is left to send waits for room, without a task; meanwhile nothing is received."""
         self._receiver: Receiver | None = None
         """Who is attended without a task."""
@@ -121,7 +122,7 @@ class TcpStream:
         except trio.ClosedResourceError as error:
             raise closed(error) from error
         finally:
-            if self._held_up:
+            if self.held_up:
                 self._wait_for_room(False)
             self._receiver, self._caller, self._next = None, None, Next.LEAVE
         failure, self._failure = self._failure, None
@@ -160,7 +161,7 @@ class TcpStream:
     def ready(self) -> None:
         """The seat tells that there may be something to read, or room for what is left to send."""
         caller, turn_ends = self._caller, 0.0
-        if self._held_up:
+        if self.held_up:
             self.push()  # if that was all, what has come meanwhile is told again
             return
         while self._next is Next.READ and self._receiver is not None and caller is not None:
@@ -178,7 +179,7 @@ class TcpStream:
             asked = self._receiver.received(data)
             if asked is not Next.READ:
                 self._take(asked)
-            if not caller.promising or self._held_up:
+            if not caller.promising or self.held_up:
                 return
             now = time.monotonic()
             turn_ends = turn_ends or now + RECEIVING_SECONDS
@@ -188,9 +189,15 @@ class TcpStream:
 
     def resumed(self) -> None:
         """The seat calls back, as `resume` or `resume_later` asked for."""
-        if self._receiver is not None:
-            self._take(self._receiver.resumed())
-            if self._next is Next.READ and self._seat.promising:
+        caller, receiver = self._caller, self._receiver
+        if receiver is None or caller is None:
+            return
+        began = time.monotonic()
+        self._take(receiver.resumed())
+        if self._next is Next.READ and caller.promising:
+            if time.monotonic() - began > TURN_SECONDS:
+                caller.look_again()  # that was its turn
+            else:
                 self.ready()
 
     def push(self) -> None:
@@ -215,7 +222,7 @@ class TcpStream:
             self._torn = True
             self._fail(closed(error))
         else:
-            if wants_room or self._held_up:
+            if wants_room or self.held_up:
                 self._wait_for_room(wants_room)
             if self._soon and not wants_room:
                 self._take(Next.LEAVE)
@@ -223,12 +230,12 @@ class TcpStream:
     def _wait_for_room(self, wanted: bool) -> None:
         """Has `ready` called when there is room to send, perhaps already, or not any more."""
         if self._caller is not None and self._next is not Next.LEAVE:
-            self._held_up = wanted
+            self.held_up = wanted
             self._caller.watch_room(wanted)
 
     def _take(self, wanted: Next) -> None:
         if self._next is not Next.LEAVE:
-            if wanted is Next.LEAVE and self._held_up:
+            if wanted is Next.LEAVE and self.held_up:
                 self._wait_for_room(False)
             self._next = wanted
             if wanted is Next.LEAVE and self._caller is not None:

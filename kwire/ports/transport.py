@@ -32,6 +32,8 @@ class Stream(Protocol):
     peer_port: int
     sent: int
     """Bytes that went out so far; grows during a send too, which tells a slow peer from one that takes nothing."""
+    held_up: bool
+    """Whether what a receiver has sent soon waits for room, while it is attended."""
     patient: bool
     """Whether `receive` may wait its turn while many others that are patient have something to read too."""
 

@@ -328,12 +328,23 @@ async def test_a_bad_frame_closes_the_connection_after_the_answers_before_it(cli
     assert await closed(client.stream)
 
 
+def gives_way(name: str) -> Callable[[], Awaitable[DescribeClusterResponse]]:
+    async def work() -> DescribeClusterResponse:
+        await give_way()
+        return answer(name)
+
+    return work
+
+
 @pytest.mark.parametrize("tick", [0.0, 1.0], ids=["in one turn", "in many turns"])
+@pytest.mark.parametrize("reply", [answer, gives_way])
 @pytest.mark.parametrize("count", [1, 3, 40])
-async def test_a_slow_client_gets_large_answers_whole(client: Client, count: int, tick: float) -> None:
+async def test_a_slow_client_gets_large_answers_whole(
+    client: Client, count: int, reply: Callable[[str], object], tick: float
+) -> None:
     """More than goes at once; what comes behind them, too."""
     client.script.clock = Ticking(tick)
-    await client.ask(*(answer(f"{number}{LONG}") for number in range(count)))
+    await client.ask(*(reply(f"{number}{LONG}") for number in range(count)))
     await trio.testing.wait_all_tasks_blocked()
     assert len(client.script.started) <= 20, "nothing bounds what is owed"
     assert await client.answers(count) == [(1 + number, f"{number}{LONG}", 0) for number in range(count)]
@@ -372,6 +383,25 @@ async def test_many_requests_of_one_read_need_no_task(client: Client) -> None:
     await client.ask(*(answer(str(number)) for number in range(1, 10)))
     assert await client.answers(9) == [(number, str(number), 0) for number in range(1, 10)]
     assert client.script.stepped == [True] * 9
+
+
+async def test_what_comes_while_many_give_way_needs_no_task(client: Client) -> None:
+    """It is read as soon as they are answered, which is not sent yet."""
+    client.script.clock = Ticking(1.0)
+    begun, may_end = trio.Event(), trio.Event()
+
+    async def works() -> DescribeClusterResponse:
+        begun.set()
+        while not may_end.is_set():
+            await give_way()
+        return answer("1")
+
+    await client.ask(works, answer("2"), answer("3"))
+    await begun.wait()
+    await client.ask(*(answer(str(number)) for number in range(1, 10)))
+    may_end.set()
+    assert [name for _, name, _ in await client.answers(12)] == [*"123", *"123456789"]
+    assert client.script.stepped == [True] * 12
 
 
 async def test_many_requests_of_one_read_let_others_have_their_turn(clients: list[Client]) -> None:

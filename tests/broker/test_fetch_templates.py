@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import trio.testing
 
-from kwire.broker.templates import Templates
 from kwire.ports.memory_files import MemoryFile
+from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.messages.fetch import AbortedTransaction
@@ -21,6 +21,7 @@ from kwire.protocol.messages.write_txn_markers import (
 )
 from kwire.protocol.records.header import iter_batches
 from kwire.security.authorizer import Operation
+from tests.broker.foreseen import note_known
 from tests.broker.raw_fetch import NEWEST, request, told
 from tests.broker.raw_produce import Producer, batch
 from tests.broker.scene import Only, Scene, running
@@ -31,17 +32,7 @@ MANY = 9
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Of each Fetch that may have been known: whether a template answered it."""
-    found: list[bool] = []
-    answer = Templates.answer
-
-    def counted(self: Templates, broker: Any, session: Any, shapes: Any, frame: memoryview) -> Any:
-        answered = answer(self, broker, session, shapes, frame)
-        if frame[1] == 1:
-            found.append(answered is not None)
-        return answered
-
-    monkeypatch.setattr(Templates, "answer", counted)
-    return found
+    return note_known(monkeypatch, ApiKey.FETCH)
 
 
 async def filled(scene: Scene, sizes: Sequence[int] = (10,), batches: int = MANY) -> None:

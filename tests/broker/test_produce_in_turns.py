@@ -13,6 +13,7 @@ from kwire.broker import produce_to_several, producing
 from kwire.broker.apis import produce as produce_api
 from kwire.ports import at_once, turns
 from kwire.protocol.errors import ErrorCode
+from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.security.authorizer import AllowAll, Operation, ResourceType
 from tests.broker.apis import transactions
 from tests.broker.raw_produce import Producer, batch, request
@@ -45,7 +46,8 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
         waiting.append((act, until))
 
     monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
-    monkeypatch.setattr(produce_to_several, "give_way", give_way)
+    for module in (produce_to_several, turns):
+        monkeypatch.setattr(module, "give_way", give_way)
     return meanwhile
 
 
@@ -140,6 +142,38 @@ async def test_what_can_not_be_appended_at_once_any_more_is_the_handlers(
         assert [found["plain", index].log.log_end_offset for index in range(COUNT) if index != 40] == [4] * (COUNT - 1)
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_a_topic_that_is_deleted_and_made_anew_amid_it(
+    is_known: bool, meanwhile: Meanwhile, by_handler: list[int], autojump_clock
+) -> None:
+    """What is for the old one, by its id, does not get into the new one."""
+    async with running() as scene:
+        if is_known:
+            producer = await warm(scene)
+        else:
+            await scene.create("plain", COUNT)
+            await scene.create("last")
+            producer = Producer(scene)
+        asked, made = frame(scene), trio.Event()
+        by_handler.clear()
+
+        async def make_anew() -> None:
+            await scene.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="plain")], timeout_ms=1000))
+            await scene.create("plain", COUNT)
+            made.set()
+
+        async with trio.open_nursery() as nursery:
+            meanwhile(lambda: nursery.start_soon(make_anew), made.is_set)
+            (answer,) = await producer.send(asked)
+        told = offsets(answer)
+        before = next(index for index, code, _ in told if code)
+        assert 0 < before < COUNT
+        assert {code for _, code, _ in told[:before]} == {0}
+        assert {code for _, code, _ in told[before:]} == {ErrorCode.UNKNOWN_TOPIC_ID}
+        assert ends(scene) == [0] * COUNT
+        assert (COUNT in by_handler) is not is_known
+
+
 @pytest.mark.parametrize("acks", [0, 1, -1])
 async def test_a_batch_that_is_refused_amid_it(acks: int, meanwhile: Meanwhile, autojump_clock) -> None:
     gap = batch(producer_id=5, producer_epoch=0, base_sequence=7)
@@ -221,15 +255,13 @@ async def test_who_may_no_more_write_in_the_transaction_amid_it(meanwhile: Meanw
     authorizer = Revocable()
     async with running(authorizer=authorizer) as scene:
         producer, batches = await in_transaction(scene)
-
-        def forbid() -> None:
-            authorizer.forbids = True
-            scene.broker.replicas.partitions.pop(("plain", 40))
-
-        meanwhile(forbid)
+        meanwhile(lambda: setattr(authorizer, "forbids", True))
         (answer,) = await producer.send(asked(scene, batches(3)))
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        assert offsets(answer) == ALL_TAKEN[:40] + [(index, code, -1) for index in range(40, COUNT)]
+        told = offsets(answer)
+        done = sum(not code for _, code, _ in told)
+        assert 0 < done < COUNT
+        assert told == ALL_TAKEN[:done] + [(index, code, -1) for index in range(done, COUNT)]
 
 
 async def test_who_goes_away_amid_it_has_all_appended(meanwhile: Meanwhile, autojump_clock) -> None:

@@ -26,6 +26,7 @@ from kwire.security.authorizer import Operation, ResourceType
 from kwire.storage.log import Log
 from kwire.storage.record_walk import PendingWalk
 from tests.broker.apis import transactions
+from tests.broker.foreseen import note_known
 from tests.broker.raw_produce import LONG, NEWEST, Producer, batch, request
 from tests.broker.scene import Only, Scene, running
 
@@ -33,16 +34,7 @@ from tests.broker.scene import Only, Scene, running
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Of each request that may have been known: whether a template answered it."""
-    found: list[bool] = []
-    answer = Templates.answer
-
-    def counted(self: Templates, *arguments: Any) -> bytes | None:
-        answered = answer(self, *arguments)
-        found.append(answered is not None)
-        return answered
-
-    monkeypatch.setattr(Templates, "answer", counted)
-    return found
+    return note_known(monkeypatch, ApiKey.PRODUCE)
 
 
 def answered(answer: bytes, version: int) -> PartitionProduceResponse:

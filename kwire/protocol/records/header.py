@@ -18,6 +18,8 @@ PREFIX_SIZE = 16
 """Bytes of base offset, batch length and leader epoch: what a leader may set without a new CRC."""
 CRC_START = 21
 """The first byte (the attributes) that the CRC covers."""
+FLAGS_AT = 22
+"""The byte of the attributes that says all that is known of them."""
 MAGIC = 2
 
 CODEC_MASK = 0x07
@@ -36,7 +38,7 @@ MAX_SEQUENCE = 0x7FFFFFFF
 # The smallest batch length of any message format (v0 has 14 bytes of overhead), and the bytes up to the magic.
 _MIN_LENGTH_OF_ANY_FORMAT = 14
 _UP_TO_MAGIC = 17
-_MAGIC_AT, _FLAGS_AT, _PRODUCER = 16, 22, slice(43, 53)
+_MAGIC_AT, _PRODUCER = 16, slice(43, 53)
 
 _HEADER = Struct(">qiibIhiqqqhii")
 _PREFIX = Struct(">qii")
@@ -45,7 +47,7 @@ _LENGTH = Struct(">i")
 
 def said_to_be_transactional(batch: Buffer) -> bool:
     """Whether bytes, which may be no batch at all, say that they are one of a transaction."""
-    return len(batch) > _FLAGS_AT and bool(batch[_FLAGS_AT] & TRANSACTIONAL_FLAG) and batch[_MAGIC_AT] == MAGIC
+    return len(batch) > FLAGS_AT and bool(batch[FLAGS_AT] & TRANSACTIONAL_FLAG) and batch[_MAGIC_AT] == MAGIC
 
 
 def producer_said(batch: Buffer) -> bytes:

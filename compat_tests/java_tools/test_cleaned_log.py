@@ -29,6 +29,8 @@ CONFIGS = {
 
 
 def test_cleaned_segments_with_their_indexes(java_tools: JavaTools, kwire_broker_factory: BrokerFactory) -> None:
+    """But for the time index of one whose last batch is kept empty (the last one of a cleaning, if of an aborted
+    transaction): the tool looks for a record with the batch's timestamp, in Apache Kafka's own files as well."""
     broker = kwire_broker_factory({"log.cleaner.backoff.ms": 50})
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic("cleaned", 1, 1, config=CONFIGS)])["cleaned"].result(10)
@@ -41,7 +43,8 @@ def test_cleaned_segments_with_their_indexes(java_tools: JavaTools, kwire_broker
     for segment in segments:
         batches = _batches(java_tools, segment)
         assert all("isvalid: true" in line for line in batches)
-        counted += sum(numbers(batches, "count"))
+        counts = numbers(batches, "count")
+        counted += sum(counts)
         for base, last in zip(numbers(batches, "baseOffset"), numbers(batches, "lastOffset"), strict=True):
             assert previous < base <= last
             previous = last
@@ -49,7 +52,8 @@ def test_cleaned_segments_with_their_indexes(java_tools: JavaTools, kwire_broker
             index = segment.with_suffix(suffix)
             if index.exists():
                 dump(java_tools, index, "--index-sanity-check")
-                dump(java_tools, index, "--verify-index-only")
+                if suffix == ".index" or counts[-1]:
+                    dump(java_tools, index, "--verify-index-only")
     assert counted < KEYS * ROUNDS / 2
     for file in (*folder.glob("*.txnindex"), *folder.glob("*.snapshot")):
         dump(java_tools, file)

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from struct import Struct
 from struct import error as struct_error
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kwire.broker.appendable import appendable, writable
+from kwire.broker.appendable import writable
+from kwire.broker.appends import Appends
 from kwire.broker.context import RequestContext
 from kwire.broker.produce_answers import Answer
 from kwire.broker.produce_outcomes import all_refused, refused_silently
 from kwire.broker.producing import produce
 from kwire.ports.at_once import give_way
-from kwire.ports.turns import Turn
 from kwire.protocol import codec
 from kwire.protocol.api_keys import APIS, ApiKey
 from kwire.protocol.codec.runtime import read_long_varint, varint
@@ -31,21 +31,11 @@ if TYPE_CHECKING:
     from kwire.broker.dispatch import Call, Parts
     from kwire.broker.parked import Parked
     from kwire.broker.templates import Begun
-    from kwire.cluster.partition import Partition
-    from kwire.storage.log import Log
-    from kwire.storage.validated import ValidatedBatch
 
 _FLEXIBLE_FROM = APIS[ApiKey.PRODUCE].flexible_from
 
 MOST_PARTITIONS = 126
 """Their number takes one byte. Java's producer sends 1 MiB at most, 64 of its batches."""
-
-_LOOK_BYTES = 256 * 1024
-"""After so many of batches it is looked whether the turn is over,"""
-
-_BATCH_BYTES = 16 * 1024
-"""where each batch counts as so many besides its own: a default one of as many takes some 40 µs, 10 of them for its
-bytes."""
 
 _NO_TAGS = b"\0\0"
 """What stands behind the partitions in flexible versions: no tags of the topic, the request."""
@@ -102,7 +92,7 @@ class ProduceToSeveral:
         name = writable(broker, session, self._topic, self._transactional_id)
         if name is None:
             return None
-        appends = _Appends(broker, name, asked, self._acks, self._version, self._transactional_id, self._answer.between)
+        appends = Appends(broker, name, asked, self._acks, self._version, self._transactional_id, self._answer.between)
         appends.go_on()
         if appends.done == len(asked):
             return self._told(appends, correlation_id)
@@ -113,7 +103,7 @@ class ProduceToSeveral:
         if self._transactional_id is not None:
             return len({producer_said(records) for _, records in asked}) == 1
         try:
-            for _, records in asked:
+            for _, records in asked:  # a look, not a call, for each
                 if records[FLAGS_AT] & TRANSACTIONAL_FLAG:
                     return False
         except IndexError:  # no batch
@@ -121,7 +111,7 @@ class ProduceToSeveral:
         return True
 
     async def _rest(
-        self, broker: Broker, session: Session, appends: _Appends, correlation_id: int
+        self, broker: Broker, session: Session, appends: Appends, correlation_id: int
     ) -> Parts | ProduceResponse | Parked | None:
         """Goes on with the others, and leaves what needs more than that to the handler."""
         asked = appends.asked
@@ -148,7 +138,7 @@ class ProduceToSeveral:
             response.responses[0].partition_responses[:0] = told
             return response
 
-    def _told(self, appends: _Appends, correlation_id: int) -> Parts:
+    def _told(self, appends: Appends, correlation_id: int) -> Parts:
         """The answer, when all is done. Raises RequestRefused where there is none to say what was refused."""
         answer, values = self._answer, appends.values
         if not self._acks:
@@ -199,93 +189,3 @@ class ProduceToSeveral:
         if frame[at:] != (_NO_TAGS if flexible else b""):
             return None
         return asked if len(dict(asked)) == count else None
-
-
-class _Appends:
-    """Appending one batch after the other."""
-
-    __slots__ = (
-        "_acks",
-        "_between",
-        "_broker",
-        "_transactional",
-        "_version",
-        "asked",
-        "done",
-        "name",
-        "refusals",
-        "stuck",
-        "values",
-    )
-
-    def __init__(
-        self,
-        broker: Broker,
-        name: str,
-        asked: list[tuple[int, memoryview]],
-        acks: int,
-        version: int,
-        transactional_id: str | None,
-        between: bytes,
-    ) -> None:
-        """`between`: as `Answer.between`."""
-        self._broker = broker
-        self._acks = acks
-        self._version = version
-        self._transactional = transactional_id is not None
-        self._between = between
-        self.name = name
-        """Of their topic."""
-        self.asked = asked
-        self.done = 0
-        """How many of them."""
-        self.stuck = False
-        """Whether the next one can't be appended at once."""
-        self.values: list[Any] = []
-        """Those that the answer takes of each partition."""
-        self.refusals: dict[int, KafkaError] = {}
-        """By partition; only what can't be the first of a request, which is the handler's to refuse."""
-
-    def go_on(self) -> None:
-        """Until the turn is over, or one is stuck, or all are done."""
-        turn = Turn(self._broker.clock)
-        while not self.stuck and self.done < len(self.asked):
-            self._append(self._checked())
-            if turn.over:
-                break
-
-    def _checked(self) -> list[tuple[int, Partition, Log, ValidatedBatch]]:
-        """The next batches, as many as are appended without a look at the time, up to one that can't be.
-
-        All are looked at before any is appended: what goes through less code at a time finds it in the processor's
-        caches.
-        """
-        broker, name, acks = self._broker, self.name, self._acks
-        version, transactional = self._version, self._transactional
-        good, size = [], 0
-        for at in range(self.done, len(self.asked)):
-            index, records = self.asked[at]
-            found = appendable(broker, name, index, records, acks, version, transactional, walks=False)
-            if found is None:
-                self.stuck = True
-                break
-            good.append((index, *found))
-            size += _BATCH_BYTES + len(records)
-            if size >= _LOOK_BYTES:
-                break
-        return good
-
-    def _append(self, good: list[tuple[int, Partition, Log, ValidatedBatch]]) -> None:
-        values, between = self.values, self._between
-        for index, partition, log, batch in good:
-            try:
-                info = partition.append_at_once(batch, log)
-            except KafkaError as error:
-                if not self.done:
-                    self.stuck = True
-                    return
-                self.refusals[index] = error
-                values += (index, 0, -1, -1, log.log_start_offset, between)
-            else:
-                values += (index, 0, info.first_offset, info.log_append_time, info.log_start_offset, between)
-            self.done += 1

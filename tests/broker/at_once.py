@@ -15,6 +15,7 @@ from kwire.broker.registry import Api, LoadedApi, Needs
 from kwire.broker.request_memory import RequestMemory
 from kwire.broker.templates import Templates
 from kwire.ports.at_once import Signal, _here
+from kwire.ports.clock import TrioClock
 from kwire.ports.transport import Stream, Transport
 from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
@@ -23,7 +24,22 @@ from kwire.protocol.messages.describe_cluster import DescribeClusterRequest, Des
 from kwire.security.authorizer import AllowAll
 from tests.broker.test_connection import Script, Waits, answer, answers, request
 
+LONG = "x" * 0x7000
+"""A name that makes a large answer."""
+
 AT_ONCE, IN_TASK = ApiKey.DESCRIBE_CLUSTER, ApiKey.DESCRIBE_TRANSACTIONS
+
+
+class Ticking(TrioClock):
+    """Goes on by a fixed time whenever it is looked at."""
+
+    def __init__(self, tick: float) -> None:
+        self.now = 0.0
+        self._tick = tick
+
+    def monotonic(self) -> float:
+        self.now += self._tick
+        return self.now
 
 
 class AtOnce(Script):

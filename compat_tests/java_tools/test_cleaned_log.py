@@ -13,7 +13,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from compat_tests.java_tools.test_dump_log import dump, numbers
 from compat_tests.java_tools.tools import JavaTools
 from kwire.testing.factories import BrokerFactory
-from kwire.testing.process import BrokerProcess
 
 pytestmark = pytest.mark.xdist_group("java")
 
@@ -30,7 +29,9 @@ CONFIGS = {
 
 
 def test_cleaned_segments_with_their_indexes(java_tools: JavaTools, kwire_broker_factory: BrokerFactory) -> None:
-    broker = _with_topic(kwire_broker_factory)
+    broker = kwire_broker_factory({"log.cleaner.backoff.ms": 50})
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic("cleaned", 1, 1, config=CONFIGS)])["cleaned"].result(10)
     _write(broker.bootstrap)
     folder = Path(broker.data_dir) / "cleaned-0"
     segments = _when_cleaned(folder)
@@ -48,13 +49,6 @@ def test_cleaned_segments_with_their_indexes(java_tools: JavaTools, kwire_broker
     assert counted < KEYS * ROUNDS / 2
     for file in (*folder.glob("*.txnindex"), *folder.glob("*.snapshot")):
         dump(java_tools, file)
-
-
-def _with_topic(factory: BrokerFactory) -> BrokerProcess:
-    broker = factory({"log.cleaner.backoff.ms": 50})
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic("cleaned", 1, 1, config=CONFIGS)])["cleaned"].result(10)
-    return broker
 
 
 def _verify_indexes(tools: JavaTools, segment: Path, batches: list[str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import trio
 
-from compat_tests.tiered.tier import consume, create, produce, settings, until, until_tiered
+from compat_tests.tiered.tier import consume, copies, create, produce, settings, until, until_tiered
 from jvm.s3proxy import S3Proxy
 from kwire.ports.real_files import PosixFileSystem
 from kwire.storage.inspection.remote_sizes import remote_sizes
@@ -56,6 +56,6 @@ def settle(broker: BrokerProcess, proxy: FaultyProxy, server: S3Proxy, bucket: s
 
     def settled() -> bool:
         told = sum(size.segments for size in remote_sizes(PosixFileSystem(), [str(broker.data_dir)]))
-        return 0 < told == len(list((server.objects / bucket).rglob("*.log")))
+        return 0 < told == len(copies(server.objects / bucket))
 
     until(settled, "the store and the account of it differ")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from compat_tests.tiered.tier import create, in_directory, produce, settings, until, until_tiered
+from compat_tests.tiered.tier import copies, create, in_directory, produce, settings, until, until_tiered
 from kwire.testing.process import BrokerProcess
 
 
@@ -32,7 +32,7 @@ def test_sizes_and_records(tmp_path: Path) -> None:
 
         def told() -> bool:
             of_cluster[:] = remote_lines(kwire("log", "sizes", "--bootstrap", broker.bootstrap, "--format", "json"))
-            sizes = [path.stat().st_size for path in remote.rglob("*.log")]
+            sizes = [path.stat().st_size for path in copies(remote)]
             return [(line["topic"], line["segments"], line["bytes"]) for line in of_cluster] == [
                 ("t", len(sizes), sum(sizes))
             ]

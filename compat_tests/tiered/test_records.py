@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compat_tests.java_tools.tools import JavaTools
-from compat_tests.tiered.tier import create, in_directory, produce, settings, until_tiered
+from compat_tests.tiered.tier import copies, create, in_directory, produce, settings, until_tiered
 from jvm import apache_kafka, programs
 from kwire.cluster.tiering.metadata import partition_of
 from kwire.protocol import uuids
@@ -96,7 +96,7 @@ def test_the_stock_tools_know_tiered_topics(tmp_path: Path) -> None:
                 "RemoteLogMetadataSerde$RemoteLogMetadataFormatter",
             ).output
             assert said.count("state=COPY_SEGMENT_STARTED") == said.count("state=COPY_SEGMENT_FINISHED") > 1
-            log = min(remote.rglob("*.log"))
+            log = min(copies(remote))
             dumped = tools.run("DumpLogSegments", "--files", str(log), bootstrap=False).lines
             assert any(line.startswith("baseOffset: 0 ") for line in dumped)
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -89,6 +90,15 @@ def local_bytes(broker: BrokerProcess, topic: str) -> int:
         with suppress(FileNotFoundError):  # deleted meanwhile
             size += path.stat().st_size
     return size
+
+
+def copies(store: Path) -> list[Path]:
+    """The .log files in a directory that serves as the object store.
+
+    Not by `Path.rglob`, which fails if a folder in it that the broker clears away is there no longer when its turn
+    comes.
+    """
+    return [Path(folder, name) for folder, _, names in os.walk(store) for name in names if name.endswith(".log")]
 
 
 def until(condition: Callable[[], bool], what: str = "it did not come to be") -> None:

@@ -48,9 +48,6 @@ ACKS = (0, 1, ALL)
 _ADMIN = "__admin_client"
 """The client id by which Apache Kafka lets somebody write into the coordinators' topics."""
 
-_APPENDS_PER_LOOK = 8
-"""After so many appends, of which each takes some 50 µs, a request looks whether others are to have their turn."""
-
 _NOTHING_TO_VERIFY = Verified({}, {})
 
 
@@ -96,8 +93,10 @@ async def produce(
     if len(attempts) > 1 and _any_flushed(broker, attempts):
         await needs_task()
         outcomes = await side_by_side([partial(_append, broker, context, acks, verified, each) for each in attempts])
-    turn = Turn(broker.clock) if len(attempts) > _APPENDS_PER_LOOK else None
+    turn = Turn(broker.clock) if len(attempts) > 1 else None
     for number, attempt in enumerate(attempts):
+        if turn is not None and number:
+            await turn.share()
         outcome = await _append(broker, context, acks, verified, attempt) if outcomes is None else outcomes[number]
         index = attempt[-1].index
         if isinstance(outcome, _Refused):
@@ -114,8 +113,6 @@ async def produce(
                 appends.append(outcome)
                 owed.append(partition)
         told_of[number].partition_responses.append(partition)
-        if turn is not None and number % _APPENDS_PER_LOOK == _APPENDS_PER_LOOK - 1:
-            await turn.share()
     if hints is not None:
         response.node_endpoints = [
             NodeEndpoint(node_id=node, host=host, port=port, rack=rack) for node, host, port, rack in hints.endpoints

@@ -113,6 +113,23 @@ async def test_others_are_answered_amid_it(
         assert COUNT not in by_handler
 
 
+async def test_one_that_is_not_known_gives_way_after_each_of_few_batches(meanwhile: Meanwhile, autojump_clock) -> None:
+    """They may be large."""
+    async with running() as scene:
+        await scene.create("plain", 3)
+        await scene.create("last")
+        seen: list[list[int]] = []
+
+        def look() -> None:
+            seen.append([scene.log("plain", index).log_end_offset for index in range(3)])
+
+        for _ in range(2):
+            meanwhile(look)
+        (answer,) = await Producer(scene).send(request(scene, batch(), more=[(1, batch()), (2, batch())]))
+        assert [code for _, code, _ in offsets(answer)] == [0, 0, 0]
+        assert seen == [[1, 0, 0], [1, 1, 0]]
+
+
 async def test_what_came_behind_it_waits(meanwhile: Meanwhile, autojump_clock) -> None:
     async with running() as scene:
         producer = await warm(scene)

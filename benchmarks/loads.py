@@ -9,8 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
+from typing import TYPE_CHECKING
 
 from jvm.apache_kafka import tool_command
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
 
 DEFAULT_BATCH = 16384
 """Bytes: what the Java client has unless told otherwise."""
@@ -102,9 +106,9 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
     That comes after the metadata tell of a leader, and what is sent with acks=0 in between is lost.
     """
     from confluent_kafka import KafkaException, TopicPartition
-    from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+    from confluent_kafka.admin import NewTopic, OffsetSpec
 
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = _admin(bootstrap)
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
     deadline = time.monotonic() + 30
     asked = {TopicPartition(topic, index): OffsetSpec.latest() for index in range(partitions)}
@@ -119,11 +123,16 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
             time.sleep(0.02)
 
 
-def delete_topics(bootstrap: str) -> None:
-    """Deletes all topics that clients made."""
+def _admin(bootstrap: str) -> AdminClient:
+    """One that is silent of what librdkafka only informs of, such as an event that is left over when a client ends."""
     from confluent_kafka.admin import AdminClient
 
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 5})
+
+
+def delete_topics(bootstrap: str) -> None:
+    """Deletes all topics that clients made."""
+    admin = _admin(bootstrap)
     topics = [topic for topic in admin.list_topics(timeout=30).topics if not topic.startswith("__")]
     for deleted in admin.delete_topics(topics).values() if topics else ():
         deleted.result(30)

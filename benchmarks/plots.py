@@ -26,7 +26,7 @@ PICTURES = (
     Picture("cpu-produced", "Broker's CPU time per record produced", r"CPU s per M produced"),
     Picture("cpu-consumed", "Broker's CPU time per record consumed", r"CPU s per M consumed"),
     Picture("cpu", "Broker's CPU time", r"CPU|s CPU"),
-    Picture("memory", "Broker's memory", r"MB at most|MB idle|MB after|MB resident|KB"),
+    Picture("memory", "Broker's memory", r"(MB|KB)(?!/s)"),
     Picture("throughput", "Throughput", r".*/s", more_is_better=True),
     Picture("files", "Files open", r"files open"),
     Picture("latency", "Latency", r"ms "),

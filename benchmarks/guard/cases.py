@@ -20,6 +20,7 @@ from kwire.protocol.headers import RequestHeader, decode_response_header, encode
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from kwire.protocol.records.builder import build_batch
+from kwire.protocol.records.header import HEADER_SIZE, read_header, seal
 from kwire.protocol.records.record import Record
 from kwire.protocol.schema import Message
 from kwire.testing.process import BrokerProcess
@@ -66,12 +67,21 @@ def batch(records: int) -> bytes:
 
 ONE, MANY = batch(1), batch(145)
 """The latter is of about 16 KiB."""
+_HEADER = read_header(MANY)
 
 
 def produce(records: bytes, partitions: int = 1) -> Callable[[int, int], Message]:
     data = [PartitionProduceData(index=index, records=records) for index in range(partitions)]
     topics = [TopicProduceData(name=_TOPIC, partition_data=data)]
     return lambda number, session: ProduceRequest(acks=1, timeout_ms=30_000, topic_data=topics)
+
+
+def produce_idempotently(number: int, session: int) -> Message:
+    """What Java's producer sends unless told otherwise: batches with sequences, acks=all."""
+    records = MANY[HEADER_SIZE:]
+    header = _HEADER._replace(producer_id=1, producer_epoch=0, base_sequence=number * _HEADER.count)
+    data = [PartitionProduceData(index=0, records=seal(header, records) + records)]
+    return ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[TopicProduceData(name=_TOPIC, partition_data=data)])
 
 
 def fetch(number: int, session: int) -> Message:
@@ -114,6 +124,7 @@ def fetch_next(*, session: bool) -> Callable[[int, int], Message]:
 CASES = (
     Case("produce one record", produce(ONE)),
     Case("produce 16 KiB", produce(MANY)),
+    Case("produce 16 KiB, idempotent, acks all", produce_idempotently),
     Case("produce a record to each of 10 partitions", produce(ONE, 10), partitions=10),
     Case("fetch 64 KiB", fetch, batches=8),
     Case("fetch nothing, 1 partition", fetch_nothing(1)),
@@ -144,6 +155,7 @@ class _Client:
         self._request = request
         self._number = 0
         self._session = 0
+        self._asked: Message
 
     def begin(self) -> None:
         """Returns when the first request was taken."""
@@ -154,13 +166,7 @@ class _Client:
     def taken(self, request: Message) -> Message:
         """The answer to a request, which has no error."""
         self._ask(request)
-        answer = self.answer()
-        _, body_at = decode_response_header(request.api_key, _VERSION, answer)
-        response_type = ProduceResponse if isinstance(request, ProduceRequest) else FetchResponse
-        response = codec.decode(response_type, _VERSION, answer[body_at:])
-        if _errors(response):
-            raise RuntimeError(f"not taken: {response}")
-        return response
+        return self.answer()
 
     def ask(self) -> None:
         """Sends the next request."""
@@ -168,14 +174,21 @@ class _Client:
         self._number += 1
 
     def _ask(self, request: Message) -> None:
+        self._asked = request
         header = encode_request_header(RequestHeader(request.api_key, _VERSION, 1, "guard"))
         frame = header + codec.encode(request, _VERSION)
         self._socket.sendall(pack(">i", len(frame)) + frame)
 
-    def answer(self) -> bytes:
-        """Waits for the answer to what was asked."""
+    def answer(self) -> Message:
+        """Waits for the answer to what was asked, which has no error."""
         (size,) = unpack(">i", self._answers.read(4))
-        return self._answers.read(size)
+        answer = self._answers.read(size)
+        _, body_at = decode_response_header(self._asked.api_key, _VERSION, answer)
+        response_type = ProduceResponse if isinstance(self._asked, ProduceRequest) else FetchResponse
+        response = codec.decode(response_type, _VERSION, answer[body_at:])
+        if _errors(response):
+            raise RuntimeError(f"not taken: {response}")
+        return response
 
     def close(self) -> None:
         self._answers.close()

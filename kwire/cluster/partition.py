@@ -227,7 +227,7 @@ class Partition(Replica):
         leadership, log = self.leadership, self.log
         if leadership is None or log is None or leadership.followers:
             return False
-        return log.settled_end_offset == log.log_end_offset
+        return log.commits is None or log.settled_end_offset == log.log_end_offset
 
     def append_at_once(self, batch: ValidatedBatch, log: Log) -> AppendInfo:
         """As `append` a client's batch, to what `check_appendable` gave, where not `append_waits`.

@@ -39,7 +39,7 @@ def append(
     size = 0
     newest = NO_TIMESTAMP
     last_offset = -1
-    update = None
+    update = following = None
     for header, base_offset, parts in batches:
         last_offset = base_offset + header.last_offset_delta
         size += header.batch_length + LOG_OVERHEAD
@@ -47,8 +47,12 @@ def append(
             newest = header.max_timestamp
         buffers += parts
         if header.producer_id >= 0:
-            if origin is Origin.CLIENT and (known := producers.find_duplicate(header)) is not None:
-                return _duplicate(log, known)
+            if origin is Origin.CLIENT:
+                following = producers.next_of(header) if len(batches) == 1 else None
+                if following is not None:
+                    continue
+                if (known := producers.find_duplicate(header)) is not None:
+                    return _duplicate(log, known)
             if header.attributes & TRANSACTIONAL_FLAG and origin is not Origin.REPLICATION:
                 producers.check_verified(header, verification, demanded=log.services.verifies_transactions)
             update = update or ProducerUpdate(producers, origin)
@@ -64,6 +68,8 @@ def append(
         log.changed = True
         if update is not None:
             _apply(log, update)
+        elif following is not None:
+            following.remember(header, header.base_sequence + header.last_offset_delta, first_offset)
     except OSError as error:
         raise log.failed("append", error) from error
     producers.end_offset = last_offset + 1

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import EndTxnMarker
 from kwire.protocol.records.header import (
+    CONTROL_FLAG,
     MAX_SEQUENCE,
     NO_PRODUCER_EPOCH,
     NO_SEQUENCE,
@@ -29,6 +30,8 @@ NO_OFFSET = -1
 NO_COORDINATOR_EPOCH = -1
 
 _LAST_EPOCH = 32767
+_new = tuple.__new__
+"""Makes a named tuple in one call of C."""
 _EPOCH_BUMPED_PER_TRANSACTION = 2
 
 
@@ -118,6 +121,29 @@ class ProducerEntry:
             self.batches.copy(),
         )
 
+    def follows(self, header: BatchHeader) -> bool:
+        """Whether a client's batch is plainly the next one: data with the epoch and the next sequences, of the
+        transaction that is open here or, where none is, of none. `append_data` refuses no such batch, and it is none
+        that is here already."""
+        batches = self.batches
+        sequence, attributes = header.base_sequence, header.attributes
+        return (
+            header.producer_epoch == self.epoch
+            and bool(batches)
+            and sequence == batches[-1].last_sequence + 1
+            and sequence + header.last_offset_delta <= MAX_SEQUENCE
+            and bool(attributes & TRANSACTIONAL_FLAG) == (self.txn_first_offset != NO_OFFSET)
+            and not attributes & CONTROL_FLAG
+        )
+
+    def remember(self, header: BatchHeader, last_sequence: int, base_offset: int) -> None:
+        """A data batch was appended at `base_offset`, or will be."""
+        batches, delta, timestamp = self.batches, header.last_offset_delta, header.max_timestamp
+        batches.append(_new(BatchMetadata, (last_sequence, base_offset + delta, delta, timestamp)))
+        if len(batches) > BATCHES_REMEMBERED:
+            del batches[0]
+        self.last_timestamp = timestamp
+
     def _enter_epoch(self, epoch: int) -> None:
         if self.epoch != epoch:
             self.batches.clear()
@@ -150,12 +176,7 @@ class ProducerEntry:
                 self._check_sequence(header, base_offset, partition)
         if self.epoch != epoch:
             self._enter_epoch(epoch)
-        delta = header.last_offset_delta
-        timestamp = header.max_timestamp
-        batches.append(BatchMetadata(header.last_sequence, base_offset + delta, delta, timestamp))
-        if len(batches) > BATCHES_REMEMBERED:
-            del batches[0]
-        self.last_timestamp = timestamp
+        self.remember(header, header.last_sequence, base_offset)
         if not header.attributes & TRANSACTIONAL_FLAG:
             if self.txn_first_offset != NO_OFFSET:
                 raise KafkaError(

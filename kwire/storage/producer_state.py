@@ -3,6 +3,7 @@
 The way of an append through here:
 
     manager.begin_verification(…)         a guard for the first batch of a transaction, before its coordinator is asked
+    manager.next_of(header)               most often: the entry that remembers the batch once it is written; or else
     manager.find_duplicate(header)        a client's batch that is in the log already: answer its old offsets
     manager.check_verified(header, …)     refuses a transactional batch that nobody has verified
     update = ProducerUpdate(manager, origin)
@@ -152,6 +153,14 @@ class ProducerStateManager:
         """The batch in the log that this batch of a client repeats, if it is among the producer's last five."""
         entry = self._entries.get(header.producer_id)
         return None if entry is None else entry.find_duplicate(header)
+
+    def next_of(self, header: BatchHeader) -> ProducerEntry | None:
+        """The producer's entry where this batch of a client is plainly its next one (`ProducerEntry.follows`): once
+        written it counts as soon as the entry `remember`s it, without an update."""
+        entry = self._entries.get(header.producer_id)
+        if entry is None or header.producer_id in self.verifications or not entry.follows(header):
+            return None
+        return entry
 
     def apply(self, update: ProducerUpdate) -> None:
         """Makes the update count. Nothing else may have been applied since it was begun."""

@@ -219,3 +219,36 @@ def test_silent_producers_are_forgotten(log: Partition) -> None:
     log.state.expiration_ms = 10
     log.state.remove_expired(NOW + DAY)
     assert set(log.state.entries) == {502}
+
+
+def test_which_batch_is_plainly_the_next_one(log: Partition) -> None:
+    log.append(0, 3)
+    state = log.state
+    known = state.entries[500]
+    assert state.next_of(data_header(3)) is known
+    for other in (
+        data_header(0),  # there already
+        data_header(2),
+        data_header(4),
+        data_header(3, epoch=1),
+        data_header(3, pid=501),
+        data_header(3, txn=True),
+        data_header(3)._replace(attributes=0x20),
+    ):
+        assert state.next_of(other) is None
+    state.begin_verification(500, 3, 0, NOW, supports_epoch_bump=True)
+    assert state.next_of(data_header(3)) is None
+
+
+def test_in_a_transaction_the_next_one_is_of_it(log: Partition) -> None:
+    log.append(0, 3, txn=True)
+    assert log.state.next_of(data_header(3)) is None
+    assert log.state.next_of(data_header(3, txn=True)) is log.state.entries[500]
+
+
+def test_where_sequences_begin_anew_a_batch_is_not_plainly_the_next_one(log: Partition) -> None:
+    log.append(2**31 - 5, 3)
+    assert log.state.next_of(data_header(2**31 - 2, 2)) is log.state.entries[500]
+    assert log.state.next_of(data_header(2**31 - 2, 3)) is None
+    log.append(2**31 - 2, 2)
+    assert log.state.next_of(data_header(0)) is None

@@ -142,6 +142,14 @@ class ProducersAgainstModel(RuleBasedStateMachine):
             assert duplicate.timestamp == verdict.timestamp
             return
         assert duplicate is None
+        following = self.state.next_of(header)
+        if following is not None:
+            assert verdict is None
+            if data.draw(st.booleans(), "remembered without an update"):
+                following.remember(header, (sequence + count - 1) % SEQUENCES, self.end)
+                self.model.add(one)
+                self._grow(count)
+                return
         update = ProducerUpdate(self.state, Origin.CLIENT)
         if verdict is not None:
             with pytest.raises(KafkaError) as caught:

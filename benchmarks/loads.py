@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DEFAULT_BATCH = 16384
 """Bytes: what the Java client has unless told otherwise."""
 _RATE = re.compile(r"(\d+)(?: steady state)? records sent, ([\d.]+) records/sec")
-_TIMEOUT = 600.0
+LOAD_TIMEOUT = 600.0
 """Seconds after which a load counts as failed."""
 _NUMBERS = count()
 
@@ -37,7 +37,7 @@ class Produce:
     transactional: bool = False
     """In transactions of 100 ms."""
     warm_up: int = 0
-    """Records sent before those whose rate counts: by then the client's own code is compiled."""
+    """Records sent before those whose rate counts."""
 
     @property
     def sent(self) -> int:
@@ -57,7 +57,7 @@ class Produce:
     def run(self, bootstrap: str, topic: str) -> float:
         """Records per second, as ProducerPerformance reports them over the run, or over what came after its warm-up."""
         command = self.command(bootstrap, topic)
-        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_TIMEOUT).stdout
+        output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LOAD_TIMEOUT).stdout
         return self.reported(output)
 
     def reported(self, output: str) -> float:
@@ -68,17 +68,20 @@ class Produce:
         return float(rates[-1][1])
 
     def command(self, bootstrap: str, topic: str, rate: int = -1) -> list[str]:
-        """What runs it, at so many records/s or as fast as it can."""
+        """What runs it in a JVM of its own, at so many records/s or as fast as it can."""
+        return tool_command("org.apache.kafka.tools.ProducerPerformance", *self.arguments(bootstrap, topic, rate))
+
+    def arguments(self, bootstrap: str, topic: str, rate: int = -1) -> list[str]:
+        """Of ProducerPerformance."""
         transactions = ["--transactional-id", f"benchmark-{topic}", "--transaction-duration-ms", "100"]
         warm_up = ["--warmup-records", str(self.warm_up)]
-        return tool_command(
-            "org.apache.kafka.tools.ProducerPerformance",
+        return [
             *("--topic", topic, "--num-records", str(self.sent), "--record-size", str(self.size)),
             *("--throughput", str(rate), *(transactions if self.transactional else [])),
             *(warm_up if self.warm_up else []),
             *("--command-property", f"bootstrap.servers={bootstrap}", f"acks={self.acks}"),
             *(f"batch.size={self.batch_size}", f"compression.type={self.compression}"),
-        )
+        ]
 
     @contextmanager
     def beside(self, bootstrap: str, topic: str, rate: int) -> Iterator[None]:
@@ -170,8 +173,8 @@ def consume(bootstrap: str, topic: str, partitions: int, records: int, consumers
                 left[reader] -= len(messages)
                 if left[reader] <= 0:
                     del left[reader]
-            if time.monotonic() > started + _TIMEOUT:
-                raise RuntimeError(f"{sum(left.values())} records did not come within {_TIMEOUT} s")
+            if time.monotonic() > started + LOAD_TIMEOUT:
+                raise RuntimeError(f"{sum(left.values())} records did not come within {LOAD_TIMEOUT} s")
         return records * consumers / (time.monotonic() - started)
     finally:
         for reader in readers:

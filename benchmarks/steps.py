@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.first_produce import produce_first
+from benchmarks.lasting_producer import LastingProducer
 from benchmarks.loads import Produce, consume, delete_topics, new_topic
 from benchmarks.process import cpu_seconds, peak_mb, resident_mb
 
@@ -17,6 +18,8 @@ StartBroker = Callable[[], Any]
 """Makes a broker that is not started: `start`, `close`, `bootstrap`, `pid` (BrokerProcess or ApacheKafka)."""
 OnBroker = Callable[[Any], Figures]
 """Measures a broker that runs."""
+RunProduce = Callable[[Produce, str, str], float]
+"""Sends a load to a bootstrap address and a topic; the records per second."""
 
 _SETTLE_S = 3.0
 """After the start, before idle memory is read: what starting left to do is done by then."""
@@ -75,8 +78,8 @@ def _with_memory(measure: OnBroker, broker: Any) -> Figures:
     return figures
 
 
-def produce_and_consume(load: Produce) -> OnBroker:
-    """The load, and reading it back.
+def produce_and_consume(load: Produce, run: RunProduce = Produce.run) -> OnBroker:
+    """The load, which `run` runs, and reading it back.
 
     What it costs is told over all records, its warm-up's too: some of those wait in the client until that is over.
     """
@@ -84,7 +87,7 @@ def produce_and_consume(load: Produce) -> OnBroker:
     def measure(broker: Any) -> Figures:
         topic = new_topic(broker.bootstrap, load.partitions)
         before = cpu_seconds(broker.pid)
-        produced = load.run(broker.bootstrap, topic)
+        produced = run(load, broker.bootstrap, topic)
         after = cpu_seconds(broker.pid)
         consumed = consume(broker.bootstrap, topic, load.partitions, load.sent)
         last = cpu_seconds(broker.pid)
@@ -104,11 +107,13 @@ def cost(cpu: float, records: int, size: int, done: str = "") -> Figures:
 
 
 class Steady:
-    """Brokers that live on from step to step, each warmed by millions of records before it is measured."""
+    """Brokers that live on from step to step, each warmed by millions of records before it is measured, and a producer
+    that lives as long."""
 
     def __init__(self, warm_up_records: int) -> None:
         self._warm_up = warm_up_records
         self._brokers: dict[int, Any] = {}
+        self.producer = LastingProducer()
 
     def step(self, measure: OnBroker) -> Callable[[StartBroker], Figures]:
         """`measure` gets a broker that it may have measured before: its topics are new ones (`new_topic`), which are
@@ -130,9 +135,10 @@ class Steady:
         for broker in self._brokers.values():
             broker.close()
         self._brokers.clear()
+        self.producer.close()
 
     def _warm(self, broker: Any) -> None:
         for partitions in (1, 6):
             topic = new_topic(broker.bootstrap, partitions)
-            Produce(self._warm_up // 2, 100, partitions, "1").run(broker.bootstrap, topic)
+            self.producer.run(Produce(self._warm_up // 2, 100, partitions, "1"), broker.bootstrap, topic)
             consume(broker.bootstrap, topic, partitions, self._warm_up // 2)

@@ -12,8 +12,8 @@ from benchmarks.steps import Steady, Step, fresh, produce_and_consume, start_and
 
 _RECORDS = {100: 1_000_000, 1024: 300_000}
 """By their size in bytes."""
-_STEADY_RECORDS = {100: (2_500_000, 1_500_000), 1024: (500_000, 300_000)}
-"""To steady brokers: those of the client's warm-up, which are four seconds and more, and those that count."""
+_STEADY_RECORDS = {100: (1_500_000, 2_500_000), 1024: (300_000, 500_000)}
+"""To steady brokers: those of the warm-up to this kind of load, and those that count."""
 _LARGE = 65536
 
 
@@ -25,7 +25,8 @@ def steps(steady: Steady, spark: SparkSteps, scale: float, *, full: bool) -> lis
         warm_up, records = (int(count * scale) for count in _STEADY_RECORDS[load.size])
         warm = replace(load, warm_up=warm_up, records=records)
         found.append(Step(f"fresh: {load.name}", fresh(produce_and_consume(load)), quick=quick))
-        found.append(Step(f"steady: {load.name}", steady.step(produce_and_consume(warm)), quick=quick))
+        on_steady = steady.step(produce_and_consume(warm, steady.producer.run))
+        found.append(Step(f"steady: {load.name}", on_steady, quick=quick))
     return [
         *found,
         *readers.steps(full=full),

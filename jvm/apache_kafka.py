@@ -36,6 +36,8 @@ STOCK_OPTIONS = (
 )
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """For a JVM that lives for seconds: compile quickly, collect simply."""
+TOOL_HEAP = ("-Xmx512m",)
+"""For a stock tool, or a client."""
 QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.logFile=System.err")
 START_TIMEOUT = 60.0
 """Seconds; a start takes two to four, more where the machine is busy."""
@@ -49,7 +51,7 @@ def class_path() -> str:
     return f"{maven.jars(POM)}/*"
 
 
-def tool_command(main_class: str, *arguments: str, heap: Sequence[str] = ("-Xmx512m",)) -> list[str]:
+def tool_command(main_class: str, *arguments: str, heap: Sequence[str] = TOOL_HEAP) -> list[str]:
     """The command line that runs a stock tool, such as org.apache.kafka.tools.TopicCommand, in a JVM of its own."""
     return [maven.java_program("java"), *heap, *QUIET, "-cp", class_path(), main_class, *arguments]
 

@@ -43,10 +43,12 @@ def main(bootstrap: str, topic: str, rate: float, linger_ms: float) -> None:
     polling.start()
     print("begun", flush=True)
     due = time.perf_counter()
-    while not over.is_set():
+    while True:
         due += 1 / rate
         time.sleep(max(0.0, due - time.perf_counter()))
         send()
+        if over.is_set():
+            break
     polling.join()
     producer.flush(30)
     waits.sort()

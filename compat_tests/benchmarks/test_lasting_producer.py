@@ -18,7 +18,7 @@ from compat_tests.driver import Bounds
 pytestmark = pytest.mark.xdist_group("java")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def producer() -> Iterator[LastingProducer]:
     with closing(LastingProducer()) as lasting:
         yield lasting

@@ -164,6 +164,8 @@ class WriteRound:
         """Each at its offset and in order; where the oldest segments were deleted, from the first that is left on."""
         start = self._start_of(topic)
         read = self._read(topic)
+        while (now := self._start_of(topic)) != start:  # retention went on meanwhile
+            start, read = now, self._read(topic)
         offsets = [offset for offset, _ in read]
         self._demand(all(later == earlier + 1 for earlier, later in pairwise(offsets)), topic)
         there = dict(read)

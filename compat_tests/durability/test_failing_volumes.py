@@ -260,8 +260,9 @@ def test_a_volume_that_is_read_only_at_the_start(broker: BrokerProcess, client: 
 
 
 def test_a_dir_that_is_removed(broker: BrokerProcess, client: Client, volume: Volume) -> None:
-    shutil.rmtree(volume.path / "data")
+    gone = (volume.path / "data").rename(volume.path / "gone")  # at once: the broker goes on to write into it
     (volume.path / "data").touch()
+    shutil.rmtree(gone, ignore_errors=True)
     client.until_offline()
     assert client.produce(SMALL, b"refused") == ErrorCode.KAFKA_STORAGE_ERROR
     assert client.produce(LARGE, b"on") == 0

@@ -95,9 +95,9 @@ def _when_cleaned(folder: Path) -> list[Path]:
     checkpoint = folder.parent / "cleaner-offset-checkpoint"
     deadline = time.monotonic() + PATIENCE
     while True:
-        *segments, active = sorted(folder.glob("*.log"))
+        *_, active = sorted(folder.glob("*.log"))
         if checkpoint.exists() and f"cleaned 0 {int(active.stem)}" in checkpoint.read_text().splitlines():
-            return segments
+            return sorted(folder.glob("*.log"))[:-1]  # those of before may be gone
         assert time.monotonic() < deadline, sorted(file.name for file in folder.iterdir())
         time.sleep(0.05)
 

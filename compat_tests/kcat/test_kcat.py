@@ -70,14 +70,17 @@ class TestGroups:
         def partitions(member: int, among_last: int) -> set[str]:
             return {partition for partition, _ in printed(member)[-among_last:]}
 
+        def shared_out() -> bool:
+            first, second = partitions(0, 4), partitions(1, 4)
+            return len(first) == len(second) == 2 and first.isdisjoint(second)
+
         options = ["-X", "auto.offset.reset=earliest", "-q", "-u", "-f", "%p %s\n"]
         try:
             for number in range(2):
                 output = tmp_path / str(number)
                 with output.open("wb") as file:
                     members.append((driver.start("-G", topic, *options, topic, output=file), output))
-            until(lambda: shown(lambda: all(len(partitions(member, 4)) == 2 for member in range(2))))
-            assert partitions(0, 4).isdisjoint(partitions(1, 4))
+            until(lambda: shown(shared_out))
             members[0][0].terminate()
             assert members[0][0].wait(TIMEOUT) == 0
             # What it had taken but not printed is lost: kcat commits what it has taken.

@@ -93,7 +93,7 @@ def test_a_transaction_that_takes_too_long(both: Both) -> None:
         settle_transactions(side)
         topic, name = side.topic(), side.name("id")
         since = internal_topics.end(side, TRANSACTION_STATE)
-        producer = init(side, name, timeout_ms=200)
+        producer = init(side, name, timeout_ms=2_000)
         write(side, name, producer, topic, version=12)
         complete(side, name)
         side.ask(end(name, producer, commit=False), BUMPS_FROM, note="late")

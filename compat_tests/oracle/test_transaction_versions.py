@@ -95,7 +95,7 @@ def test_what_takes_too_long(level: int, both: Both) -> None:
         settle_transactions(side)
         topic, name = side.topic(), side.name()
         with at_level(side, level):
-            producer = init(side, name, timeout_ms=200)
+            producer = init(side, name, timeout_ms=2_000)
             begin(side, name, producer, (topic, 0))
             write(side, name, producer, topic)
             complete(side, name)

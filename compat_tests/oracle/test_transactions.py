@@ -267,7 +267,7 @@ def test_what_takes_too_long_is_aborted(both: Both) -> None:
     def scenario(side: Side) -> None:
         settle_transactions(side)
         topic, name = side.topic(), side.name()
-        producer = init(side, name, timeout_ms=200)
+        producer = init(side, name, timeout_ms=2_000)
         begin(side, name, producer, (topic, 0))
         write(side, name, producer, topic)
         complete(side, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -19,5 +20,6 @@ class TieredBoth(Both):
     def lose_objects(self, side: Side, topic: str) -> None:
         """Removes all objects of a topic from the side's remote storage, behind its back."""
         folder = self._objects[side.address]
-        (found,) = (path for path in folder.rglob(f"*{topic}*") if path.is_dir() and path.name.startswith(topic))
+        folders = [Path(above, name) for above, names, _ in os.walk(folder) for name in names]
+        (found,) = (path for path in folders if path.name.startswith(topic))
         shutil.rmtree(found)

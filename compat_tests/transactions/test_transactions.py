@@ -158,7 +158,7 @@ def test_a_transaction_that_takes_too_long_is_aborted(
 ) -> None:
     broker = broker_with(LOOKS_OFTEN)
     client, topic = library(broker.bootstrap), kwire_topic_factory(broker=broker)
-    with client.producer(new_name(), timeout_ms=1000) as producer:
+    with client.producer(new_name(), timeout_ms=5000) as producer:
         producer.begin()
         producer.send(topic, b"too long")
         ConfluentDriver(broker.bootstrap).produce(topic, [Record(value=b"after")])

@@ -9,7 +9,7 @@ from compat_tests.wire.raw import API_VERSIONS, TIMEOUT, RawConnection, connecte
 
 
 def test_idle_connections_are_closed_and_busy_ones_are_not(broker_with: Callable[..., Any]) -> None:
-    broker = broker_with({"connections.max.idle.ms": 1500})
+    broker = broker_with({"connections.max.idle.ms": 5000})
     with connected(broker) as busy, connected(broker) as idle, connected(broker) as silent, connected(broker) as stuck:
         idle.api_versions()
         stuck.send(frame(request(API_VERSIONS, 0, b""))[:-3])

@@ -166,7 +166,7 @@ class BrokerProcess:
         else:
             # The end of its output comes a moment before its own.
             try:
-                did = f"it ended with exit code {self._started().wait(min(timeout, 1.0))}"
+                did = f"it ended with exit code {self._started().wait(min(timeout, 5.0))}"
             except subprocess.TimeoutExpired:
                 did = f"it said nothing for {timeout} s"
         self.kill()

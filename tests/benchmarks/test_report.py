@@ -82,7 +82,7 @@ def test_what_others_do_spoils_a_measurement(monkeypatch: pytest.MonkeyPatch) ->
 
     def measure() -> dict[str, float]:
         measured.append(1)
-        subprocess.run([sys.executable, "-c", busy(0.5)], check=True)
+        subprocess.run([sys.executable, "-c", busy(1.0)], check=True)
         return {}
 
     assert disturbance.undisturbed(measure) == ({}, True)

@@ -83,7 +83,7 @@ async def run_s3(server: S3Proxy, steps: list[Call], faults: Iterator[Kind | Non
     max_examples=25,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to make a failure smaller takes minutes here
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(calls, min_size=1, max_size=12), st.lists(st.none() | st.sampled_from(QUICK), max_size=25))
 def test_s3(s3_server: S3Proxy, steps: list[Call], faults: list[Kind | None]) -> None:

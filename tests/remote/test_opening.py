@@ -118,7 +118,8 @@ async def test_no_credentials(
     assert line_of(caplog).endswith("no credentials are set, and the machine has none to give: Connection refused")
 
 
-QUICK = {"s3_api_call_timeout": 400, "s3_api_call_attempt_timeout": 300}
+QUICK = {"s3_api_call_timeout": 7_000, "s3_api_call_attempt_timeout": 6_900}
+"""Tries again for a tenth of a second, and is patient with a machine that stands still meanwhile."""
 
 
 def line_of(caplog: pytest.LogCaptureFixture) -> str:

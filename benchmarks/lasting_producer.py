@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 
@@ -23,23 +24,31 @@ class LastingProducer:
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, load: Produce, bootstrap: str, topic: str) -> float:
-        """As `Produce.run`. Raises RuntimeError with what it printed where the load fails, which ends the JVM."""
+        """As `Produce.run`. Raises RuntimeError with what it printed where the load fails; the next one runs all the
+        same, if need be in a new JVM."""
         process = self._process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
-        print(*load.arguments(bootstrap, topic), sep="\t", file=process.stdin, flush=True)
-        output = ""
+        output, done = "", False
         watch = Timer(LOAD_TIMEOUT, process.kill)
         watch.start()
         try:
+            with suppress(BrokenPipeError):  # it has ended: its output says why
+                print(*load.arguments(bootstrap, topic), sep="\t", file=process.stdin, flush=True)
             for line in process.stdout:
                 if line == "end\n":
-                    return load.reported(output)
+                    done = True
+                    break
                 output += line
         finally:
+            late = watch.finished.is_set()
             watch.cancel()
-        self._process = None
-        raise RuntimeError(f"ProducerPerformance ended with {process.wait()}: {output}")
+            if not done:
+                self._end()
+        if not done:
+            ended = f"took more than {LOAD_TIMEOUT} s" if late else f"ended with {process.returncode}"
+            raise RuntimeError(f"ProducerPerformance {ended}: {output}")
+        return load.reported(output)
 
     @property
     def pid(self) -> int | None:
@@ -48,11 +57,14 @@ class LastingProducer:
 
     def close(self) -> None:
         """Ends the JVM."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
+        self._end()
         self._folder.cleanup()
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
 
     def _start(self) -> subprocess.Popen[str]:
         if not self._program:
@@ -66,4 +78,5 @@ class LastingProducer:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            errors="replace",
         )

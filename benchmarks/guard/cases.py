@@ -156,6 +156,7 @@ class _Client:
         self._number = 0
         self._session = 0
         self._asked: Message
+        self._last_offset = -1
 
     def begin(self) -> None:
         """Returns when the first request was taken."""
@@ -186,9 +187,14 @@ class _Client:
         _, body_at = decode_response_header(self._asked.api_key, _VERSION, answer)
         response_type = ProduceResponse if isinstance(self._asked, ProduceRequest) else FetchResponse
         response = codec.decode(response_type, _VERSION, answer[body_at:])
-        if _errors(response):
+        if _errors(response) or (isinstance(response, ProduceResponse) and not self._is_new(response)):
             raise RuntimeError(f"not taken: {response}")
         return response
+
+    def _is_new(self, response: ProduceResponse) -> bool:
+        """Whether what was produced lies behind all that was produced before."""
+        before, self._last_offset = self._last_offset, response.responses[0].partition_responses[0].base_offset
+        return self._last_offset > before
 
     def close(self) -> None:
         self._answers.close()

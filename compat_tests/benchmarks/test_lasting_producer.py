@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -38,6 +39,18 @@ def test_what_a_load_failed_of_is_told_and_the_next_one_runs(kwire_broker: Any, 
     topic = new_topic(kwire_broker.bootstrap, 1)
     with pytest.raises(RuntimeError, match="ConfigException: Invalid value unheard-of"):
         producer.run(Produce(10, 100, 1, "1", compression="unheard-of"), kwire_broker.bootstrap, topic)
+    assert producer.run(Produce(10, 100, 1, "1"), kwire_broker.bootstrap, topic) > 0
+
+
+def test_a_jvm_that_is_gone_is_told_of_and_the_next_load_runs_in_another(
+    kwire_broker: Any, producer: LastingProducer
+) -> None:
+    topic = new_topic(kwire_broker.bootstrap, 1)
+    producer.run(Produce(10, 100, 1, "1"), kwire_broker.bootstrap, topic)
+    assert producer.pid is not None
+    os.kill(producer.pid, signal.SIGKILL)
+    with pytest.raises(RuntimeError, match="ended with -9"):
+        producer.run(Produce(10, 100, 1, "1"), kwire_broker.bootstrap, topic)
     assert producer.run(Produce(10, 100, 1, "1"), kwire_broker.bootstrap, topic) > 0
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from jvm import apache_kafka, maven
 
-OPTIONS = ("-Xmx1g", *apache_kafka.SHORT_LIVED)
+_OPTIONS = ("-Xmx1g", *apache_kafka.SHORT_LIVED)
 
 
-def command(sources: Iterable[Path], class_path: str, folder: Path, options: Sequence[str] = OPTIONS) -> list[str]:
+def command(sources: Iterable[Path], class_path: str, folder: Path, options: Sequence[str] = _OPTIONS) -> list[str]:
     """Compiles a program and gives the command line that runs it, up to and without the name of its main class.
 
     `options` are the JVM's. Its classes and what its JVMs write to temporary files stay in `folder`. Raises JavaError

@@ -81,6 +81,11 @@ class TestGroups:
                 with output.open("wb") as file:
                     members.append((driver.start("-G", topic, *options, topic, output=file), output))
             until(lambda: shown(shared_out))
+            shown(lambda: True)
+            latest = set(written[-4:])
+            until(lambda: {value for member in range(2) for _, value in printed(member)} >= latest)
+            first, second = ({value for _, value in printed(member)} & latest for member in range(2))
+            assert first.isdisjoint(second)
             members[0][0].terminate()
             assert members[0][0].wait(TIMEOUT) == 0
             # What it had taken but not printed is lost: kcat commits what it has taken.

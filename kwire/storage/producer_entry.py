@@ -30,9 +30,9 @@ NO_OFFSET = -1
 NO_COORDINATOR_EPOCH = -1
 
 _LAST_EPOCH = 32767
+_EPOCH_BUMPED_PER_TRANSACTION = 2
 _new = tuple.__new__
 """Makes a named tuple in one call of C."""
-_EPOCH_BUMPED_PER_TRANSACTION = 2
 
 
 class BatchMetadata(NamedTuple):
@@ -137,7 +137,7 @@ class ProducerEntry:
         )
 
     def remember(self, header: BatchHeader, last_sequence: int, base_offset: int) -> None:
-        """A data batch was appended at `base_offset`, or will be."""
+        """A data batch was appended at `base_offset`, or will be. `last_sequence` is its own, inclusive."""
         batches, delta, timestamp = self.batches, header.last_offset_delta, header.max_timestamp
         batches.append(_new(BatchMetadata, (last_sequence, base_offset + delta, delta, timestamp)))
         if len(batches) > BATCHES_REMEMBERED:

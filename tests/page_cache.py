@@ -1,11 +1,13 @@
 """The kernel's cache of what files hold, from which tests drop what they want to be cold."""
 
 import ctypes
+import errno
 import mmap
 import os
 import time
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
+NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 PATIENCE_S = 120.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -41,3 +43,46 @@ def pages_cached(file):
     if failed:
         raise OSError(ctypes.get_errno(), "mincore")
     return [bool(page & 1) for page in pages]
+
+
+class Looks:
+    """Every os.preadv from now on: where it was, and what was found.
+
+    One that must not wait, a look, has the system read what it finds cold, and a disk that is fast answers within it.
+    Whether a range was cold to whoever looked is therefore known from the answers he got, and from nothing else.
+    """
+
+    def __init__(self, monkeypatch):
+        self.found = []
+        """Of each look its position and the bytes found there, None where it was refused."""
+        self.waiting = []
+        """The positions of the reads that were free to wait."""
+        self.cold_page = None
+        """A page that is answered for as if it were cold."""
+        self._preadv = os.preadv
+        monkeypatch.setattr(os, "preadv", self._look)
+
+    @property
+    def refused(self):
+        return any(found is None for _, found in self.found)
+
+    def _look(self, descriptor, buffers, position, flags=0):
+        if not flags & NOWAIT:
+            self.waiting.append(position)
+            return self._preadv(descriptor, buffers, position, flags)
+        found = None
+        try:
+            found = self._answer(descriptor, buffers, position, flags)
+        finally:
+            self.found.append((position, found))
+        return found
+
+    def _answer(self, descriptor, buffers, position, flags):
+        size = sum(map(len, buffers))
+        if self.cold_page is not None:
+            upto = self.cold_page * PAGE
+            if upto <= position < upto + PAGE:
+                raise BlockingIOError(errno.EAGAIN, "it would wait for the disk")
+            if position < upto < position + size:
+                buffers = [bytearray(upto - position)]
+        return self._preadv(descriptor, buffers, position, flags)

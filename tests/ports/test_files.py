@@ -13,7 +13,7 @@ from kwire.ports.memory_files import MemoryFileSystem
 from kwire.ports.real_files import PosixFileSystem
 from kwire.ports.simulated_disk import SimulatedDisk
 
-from ..page_cache import evict
+from ..page_cache import Looks, evict
 
 
 @pytest.fixture(params=["real", "memory", "simulated disk"])
@@ -200,14 +200,17 @@ def test_a_descriptor_closes_with_the_last_reference(tmp_path):
         os.fstat(descriptor)
 
 
-def test_evicted_pages_are_not_resident(tmp_path):
+def test_evicted_pages_are_not_resident(tmp_path, monkeypatch):
     file = PosixFileSystem().open(f"{tmp_path}/a", create=True)
     size = 1 << 20
     file.pwrite([os.urandom(size)], 0)
     if not file.resident(0, size):
         pytest.skip("this file system cannot tell what is cached")
     evict(f"{tmp_path}/a")
-    assert not file.resident(0, size)
+    looks = Looks(monkeypatch)
+    assert file.resident(0, size) != looks.refused
+    assert looks.found
+    assert not looks.waiting
     file.pread(size, 0)
     assert file.resident(0, size)
     assert file.resident(size, 0)
@@ -222,16 +225,21 @@ def test_what_is_resident_is_read_without_waiting(place):
     assert file.read_resident(4, 7) is None  # it ends before
 
 
-def test_what_was_evicted_is_not_read_without_waiting(tmp_path):
+def test_what_was_evicted_is_not_read_without_waiting(tmp_path, monkeypatch):
     file = PosixFileSystem().open(f"{tmp_path}/a", create=True)
     content = os.urandom(3 * 4096)
     file.pwrite([content], 0)
     if file.read_resident(len(content), 0) is None:
         pytest.skip("this file system cannot tell what is cached")
     evict(f"{tmp_path}/a")
-    assert file.read_resident(100, 5000) is None
+    looks = Looks(monkeypatch)
+    found = file.read_resident(100, 5000)
+    assert found == (None if looks.refused else content[5000:5100])
+    assert len(looks.found) == 1
+    assert not looks.waiting
     assert file.pread(4096, 4096) == content[4096:8192]
     assert file.read_resident(100, 5000) == content[5000:5100]
+    looks.cold_page = 2
     assert file.read_resident(4096, 5000) is None  # its end is cold
 
 

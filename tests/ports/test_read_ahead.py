@@ -100,12 +100,48 @@ def cold(tmp_path: Path) -> File:
     return PosixFileSystem().open(path)
 
 
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> page_cache.Looks:
+    return page_cache.Looks(monkeypatch)
+
+
+@pytest.mark.parametrize("page", range(6))
+def test_each_page_of_a_small_slice_counts(cold: File, looks: page_cache.Looks, page: int) -> None:
+    start = 4 * KB - 100  # it reaches into a fifth page
+    cold.pread(SLICE, 0)
+    looks.cold_page = page
+    assert cold.is_loading_due(start, 16 * KB) == (page < 5)
+
+
+def test_a_small_slice_is_cold_where_its_middle_is(cold: File) -> None:
+    cold.resident(FILE - 1, 1)  # from now on the system reads what it is asked for and no more
+    for page in (0, 3):
+        cold.pread(1, page * page_cache.PAGE)
+    assert cached(cold, 0, 16 * KB) == [True, False, False, True]
+    assert cold.is_loading_due(0, 16 * KB) or all(cached(cold, 0, 16 * KB))
+
+
+@pytest.mark.parametrize("at", [0, 128 * KB, SLICE - 1])
+def test_a_large_slice_is_looked_at_in_steps_and_at_its_end(cold: File, looks: page_cache.Looks, at: int) -> None:
+    cold.pread(2 * SLICE, 0)
+    assert not cold.is_loading_due(0, SLICE)
+    looks.cold_page = at // page_cache.PAGE
+    assert cold.is_loading_due(0, SLICE)
+
+
 @pytest.mark.parametrize("size", [4 * KB, 16 * KB, SLICE, 10 * SLICE])
-def test_nothing_else_reads_ahead(cold: File, size: int) -> None:
+def test_nothing_else_reads_ahead(cold: File, looks: page_cache.Looks, size: int) -> None:
     """Neither when it is asked about, nor where it is sent from."""
     for start in (0, 20 * SLICE):
-        assert cold.is_loading_due(start, size)
+        looks.found.clear()
+        due = cold.is_loading_due(start, size)
+        assert looks.found
+        assert due == looks.refused
+        assert not looks.waiting
+        if size <= 16 * KB:
+            assert due or all(cached(cold, start, start + size))
         cold.load(start, size)
+        looks.waiting.clear()
         assert cold.resident(start, size)
         cold.pread(size, start)
         assert all(cached(cold, start, start + size))

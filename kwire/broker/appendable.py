@@ -41,13 +41,15 @@ def appendable(
     acks: int,
     version: int,
     transactional: bool,
+    now_ms: int,
     *,
     walks: bool = True,
 ) -> tuple[Partition, Log, ValidatedBatch] | None:
     """What the partition's `append_at_once` takes, such as it is at this moment.
 
     None where that has to wait for somebody, or is refused; a transaction's first batch waits for its coordinator.
-    `records`, `version`: of the request. `transactional`: whether that may have batches of a transaction.
+    `records`, `version`: of the request. `transactional`: whether that may have batches of a transaction. `now_ms`: the
+    wall clock's time.
     `walks`: whether records may be walked, if they are few.
     """
     partition = broker.replicas.partitions.get((topic, index))
@@ -60,7 +62,7 @@ def appendable(
             return None
         if log.append_waits or (acks == ALL and not partition.commits_at_once):
             return None
-        checked = check(header, batch, log.config, broker.clock.wall_ms(), name=log.name)
+        checked = check(header, batch, log.config, now_ms, name=log.name)
         if isinstance(checked, PendingWalk):
             if not walks or checked.large:
                 return None

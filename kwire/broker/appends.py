@@ -85,11 +85,11 @@ class Appends:
         caches.
         """
         broker, name, acks = self._broker, self.name, self._acks
-        version, transactional = self._version, self._transactional
+        version, transactional, now_ms = self._version, self._transactional, broker.clock.wall_ms()
         good, size = [], 0
         for at in range(self.done, len(self.asked)):
             index, records = self.asked[at]
-            found = appendable(broker, name, index, records, acks, version, transactional, walks=False)
+            found = appendable(broker, name, index, records, acks, version, transactional, now_ms, walks=False)
             if found is None:
                 self.stuck = True
                 break

@@ -76,7 +76,8 @@ class ProduceToOne:
             return None
         index = self._index
         transactional = transactional_id is not None
-        found = appendable(broker, name, index, records, self._acks, self._version, transactional)
+        now_ms = broker.clock.wall_ms()
+        found = appendable(broker, name, index, records, self._acks, self._version, transactional, now_ms)
         if found is None:
             return None
         partition, log, batch = found

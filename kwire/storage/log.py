@@ -248,7 +248,12 @@ class Log:
     @property
     def append_waits(self) -> bool:
         """Whether an append may wait for more than its write: for indexes to be read, checkpoints, a flush."""
-        return bool(self.to_lower) or self.segments.active.append_waits or self.config.flush_messages < MAX_LONG
+        active = self.segments.active
+        return (
+            bool(self.to_lower)
+            or (active.indexes is None and active.append_waits)
+            or self.config.flush_messages < MAX_LONG
+        )
 
     def append_at_once(
         self,

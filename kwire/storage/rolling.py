@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kwire.protocol.errors import KafkaError
+from kwire.storage.roll_limits import limits
 from kwire.storage.segment import Segment
 
 if TYPE_CHECKING:
@@ -22,11 +23,20 @@ def segment_for(log: Log, size: int, first_offset: int, last_offset: int, newest
     """
     active = log.segments.active
     config = log.config
+    known, most_bytes, most_offset, most_timestamp = active.roll_limits
+    if (
+        known is config
+        and active.size + size <= most_bytes
+        and last_offset <= most_offset
+        and newest_timestamp <= most_timestamp
+    ):
+        return active
     if active.has_room(size, last_offset, config.segment_bytes, config.segment_index_bytes):
         if not active.size:
             return active
-        waited = active.waited_to_roll(log.services.clock, newest_timestamp)
-        if waited <= config.roll_ms - active.roll_jitter_ms:
+        wait_ms = config.roll_ms - active.roll_jitter_ms
+        if active.waited_to_roll(log.services.clock, newest_timestamp) <= wait_ms:
+            active.roll_limits = limits(active, config, wait_ms)
             return active
     elif not active.size and first_offset == active.base_offset:
         return active

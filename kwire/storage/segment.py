@@ -21,6 +21,7 @@ from kwire.storage.missing_indexes import MissingIndexes
 from kwire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex, OffsetPosition
 from kwire.storage.open_files import OpenFiles
 from kwire.storage.recent_batches import RecentBatches
+from kwire.storage.roll_limits import UNKNOWN
 from kwire.storage.segment_indexes import SegmentIndexes
 from kwire.storage.sparse_index import CorruptIndex
 from kwire.storage.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
@@ -52,6 +53,7 @@ class Segment:
         "open_files",
         "recent",
         "roll_jitter_ms",
+        "roll_limits",
         "size",
         "used",
         "version",
@@ -78,6 +80,7 @@ class Segment:
         self.created_ms = created_ms
         self.index_interval = index_interval
         self.roll_jitter_ms = roll_jitter_ms
+        self.roll_limits = UNKNOWN
         self.first_timestamp: int | None = None
         """The largest timestamp of the first append, which the time to roll counts from; None where not known."""
         self.has_transactions = has_transactions
@@ -206,6 +209,7 @@ class Segment:
     def begin_appends(self, next_offset: int) -> None:
         """This segment takes appends from now on; the next one is of `next_offset` or later."""
         self.recent = RecentBatches(next_offset)
+        self.roll_limits = UNKNOWN
 
     @property
     def append_waits(self) -> bool:
@@ -229,12 +233,16 @@ class Segment:
         return (
             self.size + size <= max_bytes
             and last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
-            # Entries lie more than index.interval.bytes apart: a small segment can't have filled its indexes.
             and (
-                self.size < self.index_interval * (max_index_bytes // 12 - 1)
+                self.size < self.size_without_full_indexes(max_index_bytes)
                 or not self.ready_indexes(may_block=True).is_full(max_index_bytes)
             )
         )
+
+    def size_without_full_indexes(self, max_index_bytes: int) -> int:
+        """As long as the segment is smaller (bytes), its indexes can't be full: entries lie more than
+        index.interval.bytes apart."""
+        return self.index_interval * (max_index_bytes // 12 - 1)
 
     def waited_to_roll(self, clock: Clock, newest_timestamp: int) -> int:
         """How long (ms) the segment has been filling, which segment.ms bounds.

@@ -32,6 +32,7 @@ from kwire.protocol.records.header import (
     BatchHeader,
     next_batch_size,
     read_header,
+    unpack_header,
 )
 from kwire.protocol.records.record import MIN_RECORD_SIZE
 from kwire.protocol.records.varint import read_varint
@@ -73,7 +74,7 @@ def first_batch(records: Buffer | None, produce_version: int | None = None) -> t
     view = memoryview(records)
     try:
         size = len(view)
-        header = read_header(view) if size >= HEADER_SIZE else None
+        header = tuple.__new__(BatchHeader, unpack_header(view)) if size >= HEADER_SIZE else None
         if header is None or header.magic != MAGIC or header.batch_length + LOG_OVERHEAD != size:
             header, view = _cut(view, produce_version)
     except CorruptBatchError as failure:
@@ -175,7 +176,11 @@ def check(
                 or config.message_timestamp_before_max_ms <= now_ms
             )
         )
-        or not _plausible(header, batch)
+        or (
+            not size - HEADER_SIZE >= MIN_RECORD_SIZE * count
+            if count > _SMALL_BATCH and not codec
+            else not _plausible(header, batch)
+        )
     ):
         return PendingWalk(header, batch, config, Compression(target), now_ms, name)
     if size > config.segment_bytes:
@@ -187,18 +192,14 @@ _TARGETS = {codec.config_name: codec for codec in Compression}
 
 
 def _plausible(header: BatchHeader, batch: memoryview) -> bool:
-    """Whether the records begin as their codec's data does, or have room for so many; few are followed one by one."""
+    """Whether the records begin as their codec's data does; few that are not compressed are followed one by one."""
     codec = header.attributes & CODEC_MASK
     if codec:
         start = _FRAME_STARTS.get(codec)
         return start is None or batch[HEADER_SIZE : HEADER_SIZE + len(start)] == start
-    size = len(batch)
-    count = header.count
-    if count > _SMALL_BATCH:
-        return size - HEADER_SIZE >= MIN_RECORD_SIZE * count
     position = HEADER_SIZE
     try:
-        for _ in range(count):
+        for _ in range(header.count):
             byte = batch[position]
             if byte < 128:
                 length = byte >> 1 if not byte & 1 else -1
@@ -210,7 +211,7 @@ def _plausible(header: BatchHeader, batch: memoryview) -> bool:
             position += length
     except (IndexError, CorruptBatchError):
         return False
-    return position == size
+    return position == len(batch)
 
 
 def _bad_count(header: BatchHeader, name: str) -> InvalidBatch:

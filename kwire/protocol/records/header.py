@@ -41,6 +41,8 @@ _UP_TO_MAGIC = 17
 _MAGIC_AT, _PRODUCER = 16, slice(43, 53)
 
 _HEADER = Struct(">qiibIhiqqqhii")
+unpack_header = _HEADER.unpack_from
+"""(buffer, position=0) -> the fields of a `BatchHeader`; for who has seen that they are there."""
 _PREFIX = Struct(">qii")
 _LENGTH = Struct(">i")
 

@@ -57,7 +57,7 @@ class Records:
         return Passing(bootstrap, _TOPIC, self.rate)
 
 
-LOADS = [Load(1, 1, 100), Load(50, 1, 100), Load(1, 16, 1_000), Load(50, 16, 1_000), Records(1_000)]
+LOADS = [Load(1, 1, 100), Load(50, 1, 100), Load(500, 1, 100), Load(1, 16, 1_000), Load(50, 16, 1_000), Records(1_000)]
 
 
 @dataclass(frozen=True, slots=True)

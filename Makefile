@@ -10,7 +10,8 @@ BIN := $(VENV)/bin
 SETUP := pyproject.toml setup.py
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Test groups that belong together (one JVM, one Spark) stay on one worker; the others are spread.
-PYTEST := $(BIN)/python -m pytest -n 3 --dist loadgroup
+# Tests start hundreds of processes, each of which would compile itself if it could not keep its bytecode.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-spark-4.2 lint bench bench-guard bench-limits crash soak spark jars kcat format clean

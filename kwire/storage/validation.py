@@ -176,10 +176,10 @@ def check(
                 or config.message_timestamp_before_max_ms <= now_ms
             )
         )
-        or (
-            not size - HEADER_SIZE >= MIN_RECORD_SIZE * count
+        or not (
+            size - HEADER_SIZE >= MIN_RECORD_SIZE * count
             if count > _SMALL_BATCH and not codec
-            else not _plausible(header, batch)
+            else _plausible(header, batch)
         )
     ):
         return PendingWalk(header, batch, config, Compression(target), now_ms, name)

@@ -48,9 +48,8 @@ def appendable(
     """What the partition's `append_at_once` takes, such as it is at this moment.
 
     None where that has to wait for somebody, or is refused; a transaction's first batch waits for its coordinator.
-    `records`, `version`: of the request. `transactional`: whether that may have batches of a transaction. `now_ms`: the
-    wall clock's time.
-    `walks`: whether records may be walked, if they are few.
+    `records`, `version`: of the request. `transactional`: whether that may have batches of a transaction.
+    `now_ms`: the wall clock's time. `walks`: whether records may be walked, if they are few.
     """
     partition = broker.replicas.partitions.get((topic, index))
     if partition is None:

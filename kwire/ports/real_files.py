@@ -21,7 +21,10 @@ _MAX_BUFFERS = 1024
 """IOV_MAX: what one gathered write may take."""
 
 _RESIDENCY_STEP = 128 * 1024
-"""One page in so many bytes is asked for: what is sent is loaded and evicted in runs, and a probe costs about 1 µs."""
+"""One page in so many bytes is asked for: what is sent is loaded and evicted in runs, and a probe costs about 1 µs.
+
+Where a disk answers every probe of a cold range, the range is taken to be in memory: such a disk will not be waited for
+long."""
 
 _LOOKED_AT_WHOLE = 16 * 1024
 """Up to so much is copied about as fast as two probes are made."""

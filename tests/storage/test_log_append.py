@@ -74,6 +74,14 @@ async def test_a_segment_is_rolled_by_size():
     assert len(read_all(log)) == 7
 
 
+async def test_a_segment_is_rolled_when_a_byte_is_missing():
+    one = len(batch(["x" * 100]))
+    log = Place(segment_bytes=3 * one - 1).open()
+    for _ in range(4):
+        await append(log, "x" * 100)
+    assert [segment.base_offset for segment in log.segments] == [0, 2]
+
+
 async def test_a_segment_is_rolled_by_the_time_of_its_records():
     log = Place(segment_ms=1000).open()
     await append(log, "a", timestamp=T0)
@@ -237,6 +245,15 @@ async def test_offsets_too_far_apart_for_one_segment():
     await log.append_as_follower(placed(0, ["a"]) + placed(far, ["b"]))
     assert [segment.base_offset for segment in log.segments] == [0, far]
     assert read_all(log) == [(0, "a"), (far, "b")]
+
+
+async def test_an_offset_is_too_far_for_a_segment_that_has_taken_several():
+    log = Place().open()
+    for offset in (0, 1, 2, 2**31 - 1):
+        await log.append_as_follower(placed(offset, ["a"]))
+    assert len(log.segments) == 1
+    await log.append_as_follower(placed(2**31, ["b"]))
+    assert [segment.base_offset for segment in log.segments] == [0, 2**31]
 
 
 async def test_what_is_written_has_a_right_checksum():

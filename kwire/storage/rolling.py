@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from kwire.protocol.errors import KafkaError
-from kwire.storage.roll_limits import limits
+from kwire.storage.roll_limits import has_room, limits, waited_to_roll
 from kwire.storage.segment import Segment
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ def segment_for(log: Log, size: int, first_offset: int, last_offset: int, newest
         and newest_timestamp <= most_timestamp
     ):
         return active
-    if active.has_room(size, last_offset, config.segment_bytes, config.segment_index_bytes):
+    if has_room(active, size, last_offset, config.segment_bytes, config.segment_index_bytes):
         if not active.size:
             return active
         wait_ms = config.roll_ms - active.roll_jitter_ms
-        if active.waited_to_roll(log.services.clock, newest_timestamp) <= wait_ms:
+        if waited_to_roll(active, log.services.clock, newest_timestamp) <= wait_ms:
             active.roll_limits = limits(active, config, wait_ms)
             return active
     elif not active.size and first_offset == active.base_offset:

@@ -10,7 +10,6 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kwire.ports.clock import Clock
 from kwire.ports.files import Buffer, File, FileSystem
 from kwire.protocol.records.header import HEADER_SIZE, LOG_OVERHEAD, read_header
 from kwire.storage import layout
@@ -18,7 +17,7 @@ from kwire.storage.batch_walk import SEARCH_WINDOW, headers, plausible
 from kwire.storage.cold_reads import ColdRead
 from kwire.storage.damage import Damaged, Found, batches, spans
 from kwire.storage.missing_indexes import MissingIndexes
-from kwire.storage.offset_index import MAX_RELATIVE_OFFSET, OffsetIndex, OffsetPosition
+from kwire.storage.offset_index import OffsetIndex, OffsetPosition
 from kwire.storage.open_files import OpenFiles
 from kwire.storage.recent_batches import RecentBatches
 from kwire.storage.roll_limits import UNKNOWN
@@ -227,35 +226,6 @@ class Segment:
             self.indexes.persist(self.files, self.path(""))
 
     # Appending
-
-    def has_room(self, size: int, last_offset: int, max_bytes: int, max_index_bytes: int) -> bool:
-        """Whether `size` more bytes up to `last_offset` fit (segment.bytes, segment.index.bytes, width of an entry)."""
-        return (
-            self.size + size <= max_bytes
-            and last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
-            and (
-                self.size < self.size_without_full_indexes(max_index_bytes)
-                or not self.ready_indexes(may_block=True).is_full(max_index_bytes)
-            )
-        )
-
-    def size_without_full_indexes(self, max_index_bytes: int) -> int:
-        """As long as the segment is smaller (bytes), its indexes can't be full: entries lie more than
-        index.interval.bytes apart."""
-        return self.index_interval * (max_index_bytes // 12 - 1)
-
-    def waited_to_roll(self, clock: Clock, newest_timestamp: int) -> int:
-        """How long (ms) the segment has been filling, which segment.ms bounds.
-
-        By the records' time, from the first append's to the one about to come; by the clock where records have none.
-        """
-        if self.first_timestamp is None and self.size:
-            for _, header in headers(self.file, 0, self.size):
-                self.first_timestamp = header.max_timestamp
-                break
-        if self.first_timestamp is not None and self.first_timestamp >= 0:
-            return newest_timestamp - self.first_timestamp
-        return clock.wall_ms() - self.created_ms
 
     def append(self, buffers: Sequence[Buffer], batches: Sequence[Placed]) -> None:
         """Writes batches at the end by one gathered write: `buffers` are theirs, in order.

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kwire.protocol.records.errors import InvalidBatch
+from kwire.storage import rolling
 from kwire.storage.log import Log
 from kwire.storage.roll_limits import UNKNOWN
 
@@ -76,13 +77,13 @@ def test_segments_are_rolled_where_they_were(rounds: list[tuple[list[tuple], lis
 async def _second_look(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     log = Place(segment_bytes=900, segment_ms=100).open()
     looks = []
-    look = type(log.segments.active).has_room
+    look = rolling.has_room
 
     def has_room(segment, size, *rest):
         looks.append(segment.size)
         return look(segment, size, *rest)
 
-    monkeypatch.setattr(type(log.segments.active), "has_room", has_room)
+    monkeypatch.setattr(rolling, "has_room", has_room)
     for _ in range(6):
         await append(log, "x" * 50)
     return looks

@@ -11,6 +11,7 @@ from kwire.storage import layout
 from kwire.storage.cold_reads import ColdRead
 from kwire.storage.open_files import OpenFiles
 from kwire.storage.received import Placed
+from kwire.storage.roll_limits import has_room, waited_to_roll
 from kwire.storage.segment import Segment
 from kwire.storage.transaction_index import AbortedTransaction
 
@@ -205,22 +206,22 @@ def test_time_to_roll():
     segment = new_segment()
     clock = ManualClock()
     clock.advance(500)
-    assert segment.waited_to_roll(clock, T0) == 500  # by the clock as long as it is empty
+    assert waited_to_roll(segment, clock, T0) == 500  # by the clock as long as it is empty
     append(segment, BASE, timestamp=T0 + 1000)
     first_newest = T0 + 1001
-    assert segment.waited_to_roll(clock, first_newest + 70) == 70
-    assert reopened(segment).waited_to_roll(clock, first_newest + 70) == 70
+    assert waited_to_roll(segment, clock, first_newest + 70) == 70
+    assert waited_to_roll(reopened(segment), clock, first_newest + 70) == 70
 
 
 def test_room():
     segment = new_segment(interval=0)
-    assert segment.has_room(100, BASE + 5, 100, 1000)
-    assert not segment.has_room(101, BASE + 5, 100, 1000)
-    assert segment.has_room(100, BASE + 2**31 - 1, 100, 1000)
-    assert not segment.has_room(100, BASE + 2**31, 100, 1000)
+    assert has_room(segment, 100, BASE + 5, 100, 1000)
+    assert not has_room(segment, 101, BASE + 5, 100, 1000)
+    assert has_room(segment, 100, BASE + 2**31 - 1, 100, 1000)
+    assert not has_room(segment, 100, BASE + 2**31, 100, 1000)
     for i in range(3):
         append(segment, BASE + 2 * i, timestamp=T0 + i)
-    assert not segment.has_room(1, BASE + 9, 10_000, 24)
+    assert not has_room(segment, 1, BASE + 9, 10_000, 24)
 
 
 def test_a_preallocated_file_is_cut_when_sealed():

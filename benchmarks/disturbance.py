@@ -16,8 +16,13 @@ TRIES = 3
 
 
 def undisturbed(measure: Callable[[], Figures]) -> tuple[Figures, bool]:
-    """Measures until nothing else is at work, three times at most; the last figures, and whether they are spoilt."""
+    """Measures until nothing else is at work, three times at most; the last figures, and whether they are spoilt.
+
+    Nor is the disk at work when it begins: what was written before may be gigabytes that the system has yet to bring
+    there, at the expense of whoever comes next.
+    """
     for left in reversed(range(TRIES)):
+        os.sync()
         began, machine, own = time.monotonic(), machine_cpu_seconds(), own_cpu_seconds()
         figures = measure()
         used = machine_cpu_seconds() - machine - (own_cpu_seconds() - own)

@@ -78,15 +78,16 @@ def busy(seconds: float) -> str:
 def test_what_others_do_spoils_a_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     """The others: processes of a family that is not the benchmark's."""
     monkeypatch.setattr(disturbance, "own_cpu_seconds", lambda: 0.0)
-    measured: list[int] = []
+    done: list[str] = []
+    monkeypatch.setattr(os, "sync", lambda: done.append("brought onto the disk"))
 
     def measure() -> dict[str, float]:
-        measured.append(1)
+        done.append("measured")
         subprocess.run([sys.executable, "-c", busy(1.0)], check=True)
         return {}
 
     assert disturbance.undisturbed(measure) == ({}, True)
-    assert len(measured) == disturbance.TRIES
+    assert done == ["brought onto the disk", "measured"] * disturbance.TRIES
 
 
 def test_own_processes_count_as_own_while_they_run_and_after() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -142,3 +143,4 @@ class Steady:
             topic = new_topic(broker.bootstrap, partitions)
             self.producer.run(Produce(self._warm_up // 2, 100, partitions, "1"), broker.bootstrap, topic)
             consume(broker.bootstrap, topic, partitions, self._warm_up // 2)
+        os.sync()  # as before each measurement (disturbance.py): this one began before the warming

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from benchmarks.process import machine_cpu_seconds, own_cpu_seconds
+from benchmarks.readiness import make_ready
 from benchmarks.steps import Figures
 
 FOREIGN = 0.15
@@ -18,11 +19,10 @@ TRIES = 3
 def undisturbed(measure: Callable[[], Figures]) -> tuple[Figures, bool]:
     """Measures until nothing else is at work, three times at most; the last figures, and whether they are spoilt.
 
-    Nor is the disk at work when it begins: what was written before may be gigabytes that the system has yet to bring
-    there, at the expense of whoever comes next.
+    Each time the machine is made ready before.
     """
     for left in reversed(range(TRIES)):
-        os.sync()
+        make_ready()
         began, machine, own = time.monotonic(), machine_cpu_seconds(), own_cpu_seconds()
         figures = measure()
         used = machine_cpu_seconds() - machine - (own_cpu_seconds() - own)

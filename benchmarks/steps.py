@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from benchmarks.first_produce import produce_first
 from benchmarks.lasting_producer import LastingProducer
 from benchmarks.loads import Produce, consume, delete_topics, new_topic
 from benchmarks.process import cpu_seconds, peak_mb, resident_mb
+from benchmarks.readiness import make_ready
 
 Figures = dict[str, float]
 StartBroker = Callable[[], Any]
@@ -143,4 +143,4 @@ class Steady:
             topic = new_topic(broker.bootstrap, partitions)
             self.producer.run(Produce(self._warm_up // 2, 100, partitions, "1"), broker.bootstrap, topic)
             consume(broker.bootstrap, topic, partitions, self._warm_up // 2)
-        os.sync()  # as before each measurement (disturbance.py): this one began before the warming
+        make_ready()  # as before each measurement (disturbance.py): this one began before the warming

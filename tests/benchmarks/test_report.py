@@ -79,7 +79,7 @@ def test_what_others_do_spoils_a_measurement(monkeypatch: pytest.MonkeyPatch) ->
     """The others: processes of a family that is not the benchmark's."""
     monkeypatch.setattr(disturbance, "own_cpu_seconds", lambda: 0.0)
     done: list[str] = []
-    monkeypatch.setattr(os, "sync", lambda: done.append("brought onto the disk"))
+    monkeypatch.setattr(disturbance, "make_ready", lambda: done.append("made ready"))
 
     def measure() -> dict[str, float]:
         done.append("measured")
@@ -87,7 +87,7 @@ def test_what_others_do_spoils_a_measurement(monkeypatch: pytest.MonkeyPatch) ->
         return {}
 
     assert disturbance.undisturbed(measure) == ({}, True)
-    assert done == ["brought onto the disk", "measured"] * disturbance.TRIES
+    assert done == ["made ready", "measured"] * disturbance.TRIES
 
 
 def test_own_processes_count_as_own_while_they_run_and_after() -> None:

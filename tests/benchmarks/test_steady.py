@@ -25,11 +25,11 @@ class FakeBroker:
         self._done.append("closed")
 
 
-def test_is_warmed_once_and_what_that_wrote_is_on_the_disk_before_the_first_load(
+def test_is_warmed_once_and_the_machine_made_ready_before_the_first_load(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     done: list[str] = []
-    monkeypatch.setattr(os, "sync", lambda: done.append("brought onto the disk"))
+    monkeypatch.setattr(steps, "make_ready", lambda: done.append("made ready"))
     monkeypatch.setattr(steps, "new_topic", lambda _bootstrap, partitions: f"topic of {partitions}")
     monkeypatch.setattr(steps, "consume", lambda _bootstrap, topic, *_: done.append(f"{topic} read"))
     monkeypatch.setattr(steps, "delete_topics", lambda _bootstrap: done.append("topics deleted"))
@@ -49,4 +49,4 @@ def test_is_warmed_once_and_what_that_wrote_is_on_the_disk_before_the_first_load
     steady.close()
     warming = [f"{what}topic of {n}{rest}" for n in (1, 6) for what, rest in (("10 to ", ""), ("", " read"))]
     each = ["measured", "topics deleted"]
-    assert done == ["started", *warming, "brought onto the disk", *each, *each, "closed"]
+    assert done == ["started", *warming, "made ready", *each, *each, "closed"]

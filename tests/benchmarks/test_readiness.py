@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +16,9 @@ def test_all_is_on_the_disk_before_memory_is_backed(monkeypatch: pytest.MonkeyPa
     done: list[str] = []
     monkeypatch.setattr(os, "sync", lambda: done.append("brought onto the disk"))
     monkeypatch.setattr(readiness, "have_backed", lambda mb: done.append(f"{mb} MB"))
-    monkeypatch.setattr(readiness, "_free_mb", lambda: 100_000)
+    monkeypatch.setattr(readiness, "free_mb", lambda _meminfo: 100_000)
     readiness.make_ready()
-    monkeypatch.setattr(readiness, "_free_mb", lambda: 1_000)
+    monkeypatch.setattr(readiness, "free_mb", lambda _meminfo: 1_000)
     readiness.make_ready()
     assert done == ["brought onto the disk", "2500 MB", "brought onto the disk", "500 MB"]
 
@@ -37,6 +38,11 @@ def test_memory_is_written_to_and_let_go() -> None:
     assert left < 10
 
 
-def test_free_memory_is_less_than_there_is() -> None:
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 1_000_000
-    assert 0 < readiness._free_mb() <= total
+def test_free_memory_is_what_nothing_is_kept_in() -> None:
+    assert readiness.free_mb("MemTotal: 8000000 kB\nMemFree:  2000000 kB\nMemAvailable: 4000000 kB\n") == 2048
+    with pytest.raises(ValueError, match="MemFree"):
+        readiness.free_mb("MemTotal: 8000000 kB\n")
+
+
+def test_the_system_tells_it() -> None:
+    assert readiness.free_mb(Path("/proc/meminfo").read_text()) > 0

@@ -8,7 +8,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from benchmarks.pairs import run
+from benchmarks.pairs import run, version_of
 from benchmarks.plots import draw
 from benchmarks.report import markdown, read, write
 from benchmarks.spark import SparkSteps
@@ -26,20 +26,26 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--full", action="store_true", help="all steps, with more data and longer")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="where results are written")
     parser.add_argument("--resume", action="store_true", help="keep the steps of an earlier run, measure the others")
+    parser.add_argument(
+        "--against", type=Path, help="a checkout of another version, beside which kwire is measured; nothing is written"
+    )
     options = parser.parse_args(arguments)
+    other = None if options.against is None else version_of(options.against)
     class_path()  # resolves the jars before anything is measured
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # for thousands of connections, the brokers' too
-    results = read(options.output) if options.resume else []
+    results = read(options.output) if options.resume and other is None else []
     measured = {result.step for result in results}
     with closing(Steady(options.warm_up)) as steady, closing(SparkSteps(options.scale)) as spark:
         for step in steps(steady, spark, options.scale, full=options.full):
             asked = any(name in step.name for name in options.only) if options.only else options.full or step.quick
             if asked and step.name not in measured:
-                results.append(run(step, options.pairs))
-                write(results, options.output)  # what was measured is kept if a later step fails
-    draw(results, options.output)
-    print(markdown(results))
+                results.append(run(step, options.pairs, other))
+                if other is None:
+                    write(results, options.output)  # what was measured is kept if a later step fails
+    if other is None:
+        draw(results, options.output)
+    print(markdown(results, "Apache Kafka" if other is None else f"kwire in {options.against}"))
     return 0
 
 

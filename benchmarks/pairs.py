@@ -1,25 +1,27 @@
-"""A step measured on both brokers, in turn."""
+"""A step measured on two brokers, in turn."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
 
 from benchmarks.disturbance import undisturbed
 from benchmarks.report import Pairs
-from benchmarks.steps import Figures, Step
+from benchmarks.steps import Figures, StartBroker, Step
 from jvm.apache_kafka import ApacheKafka
 from kwire.testing.process import BrokerProcess
 
 
-def run(step: Step, pairs: int) -> Pairs:
-    """The order is swapped from pair to pair."""
+def run(step: Step, pairs: int, other: StartBroker | None = None) -> Pairs:
+    """Beside Apache Kafka, or what `other` makes; the order is swapped from pair to pair."""
     result = Pairs(step.name)
     for number in range(pairs):
-        sides: list[tuple[list[Figures], Callable[[], Any]]] = [
+        sides: list[tuple[list[Figures], StartBroker]] = [
             (result.kwire, make_kwire),
-            (result.apache, make_apache_kafka),
+            (result.other, other or make_apache_kafka),
         ]
         for figures, make in sides if number % 2 == 0 else reversed(sides):
             found, disturbed = undisturbed(lambda make=make: step.measure(make))  # type: ignore[misc]
@@ -37,3 +39,17 @@ def make_apache_kafka() -> ApacheKafka:
     peer = ApacheKafka()
     peer.format()
     return peer
+
+
+def version_of(folder: Path) -> Callable[[], BrokerProcess]:
+    """Makes brokers of the kwire whose source is in `folder`, a checkout of another version.
+
+    ValueError where there is none.
+    """
+    # Of the folder that `python -m` is called in Python would take kwire first.
+    environment = {"PYTHONPATH": str(folder.resolve()), "PYTHONSAFEPATH": "1"}
+    asked = [sys.executable, "-c", "import kwire; print(kwire.__file__)"]
+    found = subprocess.run(asked, env=os.environ | environment, capture_output=True, text=True).stdout.strip()
+    if not Path(found).is_relative_to(folder.resolve()):
+        raise ValueError(f"{folder} has no kwire")
+    return lambda: BrokerProcess(environment=environment)

@@ -17,16 +17,16 @@ class Pairs:
 
     step: str
     kwire: list[dict[str, float]] = field(default_factory=list)
-    apache: list[dict[str, float]] = field(default_factory=list)
+    other: list[dict[str, float]] = field(default_factory=list)
     disturbed: int = 0
     """Measurements during which other processes used much of the machine, three times in a row."""
 
     def rows(self) -> list[tuple[str, float, float, float, float, float]]:
-        """(figure, kwire's median, Apache Kafka's, the ratio's median, least and greatest); ratios pair by pair."""
+        """(figure, kwire's median, the other's, the ratio's median, least and greatest); ratios pair by pair."""
         rows = []
         for name in self.kwire[0]:
             ours = [pair[name] for pair in self.kwire]
-            theirs = [pair[name] for pair in self.apache]
+            theirs = [pair[name] for pair in self.other]
             ratios = [a / b if b else float("nan") for a, b in zip(ours, theirs, strict=True)]
             rows.append(
                 (
@@ -41,10 +41,10 @@ class Pairs:
         return rows
 
 
-def markdown(results: list[Pairs]) -> str:
-    """One row a figure; the ratio is kwire / Apache Kafka."""
+def markdown(results: list[Pairs], other: str = "Apache Kafka") -> str:
+    """One row a figure; the ratio is kwire / the `other`."""
     lines = [
-        "| step | figure | kwire | Apache Kafka | kwire / Apache Kafka (least to greatest) |",
+        f"| step | figure | kwire | {other} | kwire / {other} (least to greatest) |",
         "|---|---|---:|---:|---:|",
     ]
     for result in results:
@@ -68,7 +68,7 @@ def write(results: list[Pairs], folder: Path) -> None:
             "python": platform.python_version(),
         },
         "steps": [
-            {"step": r.step, "kwire": r.kwire, "apache_kafka": r.apache, "disturbed": r.disturbed} for r in results
+            {"step": r.step, "kwire": r.kwire, "apache_kafka": r.other, "disturbed": r.disturbed} for r in results
         ],
     }
     (folder / "results.json").write_text(json.dumps(document, indent=1))

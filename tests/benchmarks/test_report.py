@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from benchmarks.plots import draw, picture_of
 from benchmarks.process import cpu_seconds, own_cpu_seconds, resident_mb
 from benchmarks.report import Pairs, markdown, read, write
 from benchmarks.steps import Step
+from kwire.testing.process import BrokerError
 
 PAIRS = Pairs("step", [{"MB": 1.0}, {"MB": 30.0}, {"MB": 2.0}], [{"MB": 2.0}, {"MB": 10.0}, {"MB": 8.0}])
 
@@ -39,7 +41,7 @@ def test_a_disturbed_step_says_so() -> None:
 def test_every_pair_is_kept(tmp_path: Path) -> None:
     write([PAIRS], tmp_path / "results")
     (step,) = json.loads((tmp_path / "results" / "results.json").read_text())["steps"]
-    assert (step["kwire"], step["apache_kafka"]) == (PAIRS.kwire, PAIRS.apache)
+    assert (step["kwire"], step["apache_kafka"]) == (PAIRS.kwire, PAIRS.other)
     assert (tmp_path / "results" / "results.md").read_text() == markdown([PAIRS]) + "\n"
     assert read(tmp_path / "results") == [PAIRS]
 
@@ -61,6 +63,37 @@ def test_the_two_are_measured_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert measured == [kwire, apache, apache, kwire, kwire, apache]
     assert [pair["order"] for pair in pairs.kwire] == [1, 4, 5]
     assert pairs.disturbed == 0
+
+
+def test_another_version_takes_the_place_of_apache_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "undisturbed", lambda measure: (measure(), False))
+    (tmp_path / "kwire").mkdir()
+    (tmp_path / "kwire/__init__.py").touch()
+    other, made = turns.version_of(tmp_path), list[Any]()
+
+    def measure(make: Any) -> dict[str, float]:
+        made.append(make)
+        return {"seconds": 2.0}
+
+    pairs = turns.run(Step("step", measure), 1, other)
+    assert made == [turns.make_kwire, other]
+    table = markdown([pairs], "kwire in old")
+    assert "| seconds | 2.00 | 2.00 | 1.00" in table
+    assert "| kwire | kwire in old |" in table
+
+
+def test_a_folder_that_has_no_version(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="has no kwire"):
+        turns.version_of(tmp_path)
+
+
+def test_a_broker_of_another_version_is_that_version(tmp_path: Path) -> None:
+    """Its source, and not that of the folder in which the benchmark runs."""
+    (tmp_path / "kwire").mkdir()
+    (tmp_path / "kwire/__init__.py").touch()
+    (tmp_path / "kwire/__main__.py").write_text("print('the other version ran', flush=True)")
+    with closing(turns.version_of(tmp_path)()) as broker, pytest.raises(BrokerError, match="the other version ran"):
+        broker.start()
 
 
 def test_what_a_process_used() -> None:

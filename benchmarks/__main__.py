@@ -30,11 +30,16 @@ def main(arguments: list[str]) -> int:
         "--against", type=Path, help="a checkout of another version, beside which kwire is measured; nothing is written"
     )
     options = parser.parse_args(arguments)
-    other = None if options.against is None else version_of(options.against)
+    if options.against is not None and options.resume:
+        parser.error("--resume goes on with what was written, and --against writes nothing")
+    try:
+        other = None if options.against is None else version_of(options.against)
+    except ValueError as error:
+        parser.error(f"--against: {error}")
     class_path()  # resolves the jars before anything is measured
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # for thousands of connections, the brokers' too
-    results = read(options.output) if options.resume and other is None else []
+    results = read(options.output) if options.resume else []
     measured = {result.step for result in results}
     with closing(Steady(options.warm_up)) as steady, closing(SparkSteps(options.scale)) as spark:
         for step in steps(steady, spark, options.scale, full=options.full):

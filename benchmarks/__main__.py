@@ -24,14 +24,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", action="append", help="steps whose name contains this; may be repeated")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the records of each load")
     parser.add_argument("--full", action="store_true", help="all steps, with more data and longer")
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/results"), help="where results are written")
+    parser.add_argument("--output", type=Path, help="where results are written (default benchmarks/results)")
     parser.add_argument("--resume", action="store_true", help="keep the steps of an earlier run, measure the others")
     parser.add_argument(
         "--against", type=Path, help="a checkout of another version, beside which kwire is measured; nothing is written"
     )
     options = parser.parse_args(arguments)
-    if options.against is not None and options.resume:
-        parser.error("--resume goes on with what was written, and --against writes nothing")
+    if options.against is not None and (options.resume or options.output is not None):
+        parser.error("--against writes nothing: --output and --resume are not for it")
+    output = options.output or Path("benchmarks/results")
     try:
         other = None if options.against is None else version_of(options.against)
     except ValueError as error:
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> int:
     class_path()  # resolves the jars before anything is measured
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # for thousands of connections, the brokers' too
-    results = read(options.output) if options.resume else []
+    results = read(output) if options.resume else []
     measured = {result.step for result in results}
     with closing(Steady(options.warm_up)) as steady, closing(SparkSteps(options.scale)) as spark:
         for step in steps(steady, spark, options.scale, full=options.full):
@@ -47,9 +48,9 @@ def main(arguments: list[str]) -> int:
             if asked and step.name not in measured:
                 results.append(run(step, options.pairs, other))
                 if other is None:
-                    write(results, options.output)  # what was measured is kept if a later step fails
+                    write(results, output)  # what was measured is kept if a later step fails
     if other is None:
-        draw(results, options.output)
+        draw(results, output)
     print(markdown(results, "Apache Kafka" if other is None else f"kwire in {options.against}"))
     return 0
 

@@ -14,6 +14,8 @@ from benchmarks.steps import Figures, StartBroker, Step
 from jvm.apache_kafka import ApacheKafka
 from kwire.testing.process import BrokerProcess
 
+_CODECS = "kwire/protocol/codec/_generated"
+
 
 def run(step: Step, pairs: int, other: StartBroker | None = None) -> Pairs:
     """Beside Apache Kafka, or what `other` makes; the order is swapped from pair to pair."""
@@ -44,7 +46,7 @@ def make_apache_kafka() -> ApacheKafka:
 def version_of(folder: Path) -> Callable[[], BrokerProcess]:
     """Makes brokers of the kwire whose source is in `folder`, a checkout of another version.
 
-    ValueError where there is none.
+    ValueError where there is none, or it has not written its codecs: it would make them while it is measured.
     """
     # Of the folder that `python -m` is called in Python would take kwire first.
     environment = {"PYTHONPATH": str(folder.resolve()), "PYTHONSAFEPATH": "1"}
@@ -52,4 +54,6 @@ def version_of(folder: Path) -> Callable[[], BrokerProcess]:
     found = subprocess.run(asked, env=os.environ | environment, capture_output=True, text=True).stdout.strip()
     if not Path(found).is_relative_to(folder.resolve()):
         raise ValueError(f"{folder} has no kwire")
+    if not (folder / _CODECS).is_dir():
+        raise ValueError(f"{folder} has no codecs: run `python -m kwire.protocol.codec.build {_CODECS}` there first")
     return lambda: BrokerProcess(environment=environment)

@@ -67,7 +67,7 @@ def test_the_two_are_measured_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_another_version_takes_the_place_of_apache_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "undisturbed", lambda measure: (measure(), False))
-    (tmp_path / "kwire").mkdir()
+    (tmp_path / "kwire/protocol/codec/_generated").mkdir(parents=True)
     (tmp_path / "kwire/__init__.py").touch()
     other, made = turns.version_of(tmp_path), list[Any]()
 
@@ -85,11 +85,15 @@ def test_another_version_takes_the_place_of_apache_kafka(tmp_path: Path, monkeyp
 def test_a_folder_that_has_no_version(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="has no kwire"):
         turns.version_of(tmp_path)
+    (tmp_path / "kwire").mkdir()
+    (tmp_path / "kwire/__init__.py").touch()
+    with pytest.raises(ValueError, match=r"has no codecs: run `python -m kwire\.protocol\.codec\.build"):
+        turns.version_of(tmp_path)
 
 
 def test_a_broker_of_another_version_is_that_version(tmp_path: Path) -> None:
     """Its source, and not that of the folder in which the benchmark runs."""
-    (tmp_path / "kwire").mkdir()
+    (tmp_path / "kwire/protocol/codec/_generated").mkdir(parents=True)
     (tmp_path / "kwire/__init__.py").touch()
     (tmp_path / "kwire/__main__.py").write_text("print('the other version ran', flush=True)")
     with closing(turns.version_of(tmp_path)()) as broker, pytest.raises(BrokerError, match="the other version ran"):

@@ -91,9 +91,11 @@ _ALL = (
     ),
     Deviation(
         "defaults for one broker",
-        "kwire keeps its data in ./kwire-data, has no JMX to report metrics to, and lets a group begin at once where "
-        "Apache Kafka waits three seconds for more members.",
-        r"configs\.(log\.dir|metric\.reporters|(group\.)?(streams\.)?initial\.rebalance\.delay\.ms)\.",
+        "kwire keeps its data in ./kwire-data, has no JMX to report metrics to, leaves it to the system how much of "
+        "what comes it holds for a connection, and lets a group begin at once where Apache Kafka waits three seconds "
+        "for more members.",
+        r"configs\.(log\.dir|metric\.reporters|socket\.receive\.buffer\.bytes|"
+        r"(group\.)?(streams\.)?initial\.rebalance\.delay\.ms)\.",
     ),
     Deviation(
         "listeners are fixed",

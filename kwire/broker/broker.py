@@ -22,6 +22,7 @@ from kwire.broker.fetch_sessions import FetchSessions
 from kwire.broker.limited_log import LimitedLog
 from kwire.broker.log_dirs import LogDirs
 from kwire.broker.metadata_partitions import MetadataPartitions
+from kwire.broker.receive_buffers import ReceiveBuffers
 from kwire.broker.registry import Registry
 from kwire.broker.request_memory import RequestMemory
 from kwire.broker.templates import Templates
@@ -92,6 +93,7 @@ class Broker:
         self.metadata_partitions = MetadataPartitions()
         self.limited_log = LimitedLog()
         self.request_memory = RequestMemory(config["queued.max.request.bytes"])
+        self.receive_buffers = ReceiveBuffers()
         self.tiering: Tiering | None = None
         """Present where remote.log.storage.system.enable is set."""
         self._given_store = store

@@ -64,9 +64,11 @@ class Connection:
         self._broker = broker
         self._stream = stream
         self._session = session
-        self._frames = FrameReader(broker.config["socket.request.max.bytes"])
+        self._frames = FrameReader(broker.config["socket.request.max.bytes"], broker.receive_buffers)
         self.wanted = _CHUNK
         """How many bytes at most the stream is to bring at once."""
+        self.room: memoryview | None = None
+        """Where it may put them."""
         self._memory = broker.request_memory
         self._taken = 0
         self._requests: deque[memoryview] = deque()
@@ -146,7 +148,9 @@ class Connection:
         self._busy = True
         frames = self._frames
         self._requests += frames.feed(data)
-        self.wanted = min(max(frames.missing, _CHUNK), _LARGEST_CHUNK) if frames.held else _CHUNK
+        self.wanted, self.room = _CHUNK, None
+        if frames.held:
+            self.wanted, self.room = min(max(frames.missing, _CHUNK), _LARGEST_CHUNK), frames.room
 
     async def _work_off(self, spawn: Callable[..., None]) -> None:
         """Handles what was received, and first of all what was begun without the task."""
@@ -176,6 +180,15 @@ class Connection:
         except Exception as fault:
             self._fault = fault
             return Next.LEAVE
+
+    def filled(self, size: int) -> Next:
+        """For the stream that is attended."""
+        if not size:
+            return self.received(b"")
+        self._busy = True
+        self._requests += self._frames.filled(size)
+        self.wanted, self.room = _CHUNK, self._frames.room
+        return self.resumed()
 
     def resumed(self) -> Next:
         """For the stream that is attended: handles what was received, as far as that needs no task."""

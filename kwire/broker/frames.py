@@ -4,22 +4,33 @@ from __future__ import annotations
 
 from struct import Struct
 
+from kwire.broker.receive_buffers import ReceiveBuffers
+
 _SIZE = Struct(">i")
+
+LARGE = 128 * 1024
+"""A frame of so many bytes, its size among them, is received into a buffer that is used again, if there is one."""
 
 
 class FrameReader:
     """Collects received bytes and hands out whole frames.
 
     A frame that lies whole in one received chunk is a view of it, not a copy. Of a frame that is still arriving only
-    the bytes that did arrive are held, whatever size it announces.
+    the bytes that did arrive are held, whatever size it announces, or one of the few buffers that there are.
     """
 
-    __slots__ = ("_chunks", "_max_size", "_needed", "error", "held")
+    __slots__ = ("_buffers", "_chunks", "_max_size", "_needed", "_view", "error", "held")
 
-    def __init__(self, max_size: int) -> None:
-        """`max_size`: the largest size a frame may announce (`socket.request.max.bytes`)."""
+    def __init__(self, max_size: int, buffers: ReceiveBuffers | None = None) -> None:
+        """`max_size`: the largest size a frame may announce (`socket.request.max.bytes`).
+
+        `buffers`: for large frames.
+        """
         self._max_size = max_size
+        self._buffers = buffers
         self._chunks: list[bytes] = []
+        self._view: memoryview | None = None
+        """Of a buffer, where the frame that is arriving lies in one."""
         self.held = 0
         """Bytes held of a frame that is still arriving."""
         self._needed = 0
@@ -31,12 +42,35 @@ class FrameReader:
         """How many more bytes the frame that is arriving needs at least; 0 between frames."""
         return self._needed - self.held if self.held else 0
 
+    @property
+    def room(self) -> memoryview | None:
+        """Where the next bytes of the stream may be put instead of being fed, as many as fit; see `filled`."""
+        return None if self._view is None else self._view[self.held :]
+
+    def filled(self, size: int) -> list[memoryview]:
+        """The first `size` bytes of `room` are the next ones of the stream. Returns as `feed`."""
+        view = self._view
+        assert view is not None
+        self.held += size
+        if self.held < self._needed:
+            return []
+        self._view, self.held = None, 0
+        return [view[_SIZE.size :]]
+
     def feed(self, data: bytes) -> list[memoryview]:
         """Takes the next bytes of the stream; returns the frames that are whole now, without their sizes.
 
         A negative size or one above the limit sets `error` and ends the reading; the frames before it are returned.
         """
-        if self.held:
+        frames: list[memoryview] = []
+        if self._view is not None:
+            size = min(self.missing, len(data))
+            self._view[self.held : self.held + size] = data[:size]
+            frames = self.filled(size)
+            if not frames:
+                return []
+            data = data[size:]
+        elif self.held:
             self._chunks.append(data)
             self.held += len(data)
             if self.held < self._needed:
@@ -44,7 +78,6 @@ class FrameReader:
             data = b"".join(self._chunks)
             self._chunks.clear()
             self.held = 0
-        frames: list[memoryview] = []
         view = memoryview(data)
         position, end = 0, len(data)
         while end - position >= 4:
@@ -60,6 +93,15 @@ class FrameReader:
         else:
             self._needed = 4
         if position < end:
-            self._chunks.append(data[position:] if position else data)
-            self.held = end - position
+            self._hold(data[position:] if position else data)
         return frames
+
+    def _hold(self, data: bytes) -> None:
+        """The first bytes of a frame that is not whole."""
+        self.held = len(data)
+        if self._needed >= LARGE and self._buffers is not None:
+            self._view = self._buffers.take(self._needed)
+            if self._view is not None:
+                self._view[: len(data)] = data
+                return
+        self._chunks.append(data)

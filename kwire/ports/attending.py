@@ -31,9 +31,14 @@ class Receiver(Protocol):
 
     wanted: int
     """So many bytes at most are to come at once."""
+    room: memoryview | None
+    """Where the stream may put them instead (`filled`), up to its end whatever is `wanted`, and hand over no copy."""
 
     def received(self, data: bytes) -> Next:
         """What has arrived, at least one byte; b"" at the end of the stream, after which it has to LEAVE."""
+
+    def filled(self, size: int) -> Next:
+        """So many bytes have arrived and were put into `room`; 0 at the end of the stream."""
 
     def resumed(self) -> Next:
         """`Stream.resume` was called, perhaps for something that is over by now."""

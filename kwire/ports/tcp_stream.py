@@ -165,18 +165,23 @@ class TcpStream:
             self.push()  # if that was all, what has come meanwhile is told again
             return
         while self._next is Next.READ and self._receiver is not None and caller is not None:
-            wanted = self._receiver.wanted
+            wanted, room, data = self._receiver.wanted, self._receiver.room, b""
             try:
-                data = self._socket.recv(wanted)
+                if room is None:
+                    data = self._socket.recv(wanted)
+                    size = len(data)
+                else:
+                    wanted = len(room)
+                    size = self._socket.recv_into(room)
             except BlockingIOError:
                 caller.promising = False
                 return
             except OSError as error:
                 self._fail(closed(error))
                 return
-            if len(data) < wanted:
+            if size < wanted:
                 caller.promising = caller.ended
-            asked = self._receiver.received(data)
+            asked = self._receiver.received(data) if room is None else self._receiver.filled(size)
             if asked is not Next.READ:
                 self._take(asked)
             if not caller.promising or self.held_up:

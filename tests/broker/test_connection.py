@@ -12,6 +12,7 @@ from kwire.broker.connection import Connection
 from kwire.broker.context import ANONYMOUS, Session
 from kwire.broker.limited_log import LimitedLog
 from kwire.broker.parked import Parked
+from kwire.broker.receive_buffers import ReceiveBuffers
 from kwire.broker.registry import Api, LoadedApi, Needs
 from kwire.broker.request_memory import RequestMemory
 from kwire.ports.clock import TrioClock
@@ -33,6 +34,7 @@ class Script:
         self.registry = self
         self.found: dict[tuple[int, int], LoadedApi] = {}
         self.request_memory = RequestMemory(100)
+        self.receive_buffers = ReceiveBuffers()
         self.limited_log = LimitedLog()
         self.started: list[int] = []
         self.replies: list[object] = []

@@ -7,7 +7,8 @@ from struct import pack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kwire.broker.frames import FrameReader
+from kwire.broker.frames import LARGE, FrameReader
+from kwire.broker.receive_buffers import BUFFER_BYTES, MOST_BUFFERS, ReceiveBuffers
 
 
 def framed(*bodies: bytes) -> bytes:
@@ -57,3 +58,87 @@ def test_missing_counts_down_across_chunks() -> None:
     reader.feed(b"cd")
     assert reader.missing == 2
     assert [bytes(frame) for frame in reader.feed(b"ef")] == [b"abcdef"]
+
+
+LARGE_BODIES = st.lists(st.sampled_from([0, 1, 50_000, LARGE - 5, LARGE - 4, 300_000, BUFFER_BYTES]), max_size=5)
+
+
+@given(LARGE_BODIES, st.lists(st.integers(1, 400_000), min_size=1, max_size=40), st.lists(st.booleans(), min_size=1))
+def test_a_large_frame_is_the_same_whether_it_is_fed_or_put_into_its_room(
+    sizes: list[int], cuts: list[int], fed: list[bool]
+) -> None:
+    bodies = [bytes([number]) * size for number, size in enumerate(sizes)]
+    stream = framed(*bodies)
+    buffers = ReceiveBuffers()
+    reader = FrameReader(BUFFER_BYTES, buffers)
+    out: list[bytes] = []
+    frames: list[memoryview] | None
+    position, turn = 0, 0
+    while position < len(stream):
+        step = cuts[turn % len(cuts)]
+        room = reader.room
+        if room is not None and not fed[turn % len(fed)]:
+            came = stream[position : position + min(step, len(room))]
+            room[: len(came)] = came
+            frames = reader.filled(len(came))
+        else:
+            came = stream[position : position + step]
+            frames = reader.feed(came)
+        out += [bytes(frame) for frame in frames]
+        frames = room = None
+        position, turn = position + len(came), turn + 1
+    assert out == bodies
+    assert reader.error is None
+    assert reader.held == reader.missing == 0
+    assert reader.room is None
+    assert len(buffers) <= 2
+
+
+def test_a_frame_that_is_looked_at_keeps_its_buffer_and_the_next_one_gets_another() -> None:
+    buffers = ReceiveBuffers()
+    reader = FrameReader(BUFFER_BYTES, buffers)
+
+    def receive(fill: bytes) -> memoryview:
+        reader.feed(pack(">i", LARGE) + fill)
+        assert reader.room is not None
+        reader.room[:] = fill * len(reader.room)
+        (frame,) = reader.filled(LARGE - 1)
+        return frame
+
+    first = receive(b"a")
+    part = first[-1:]
+    del first
+    second = receive(b"b")
+    assert len(buffers) == 2
+    assert bytes(part) == b"a"
+    assert bytes(second) == b"b" * LARGE
+    del part, second
+    receive(b"c")
+    assert len(buffers) == 2
+
+
+def test_where_no_buffer_is_free_or_large_enough_the_pieces_are_put_together() -> None:
+    buffers = ReceiveBuffers()
+    taken = [buffers.take(LARGE) for _ in range(MOST_BUFFERS)]
+    assert None not in taken
+    assert buffers.take(LARGE) is None
+    reader = FrameReader(BUFFER_BYTES + 1, buffers)
+    assert reader.feed(pack(">i", LARGE) + b"a") == []
+    assert reader.room is None
+    (frame,) = reader.feed(b"b" * (LARGE - 1))
+    assert bytes(frame) == b"a" + b"b" * (LARGE - 1)
+    del taken
+    assert reader.feed(pack(">i", BUFFER_BYTES + 1) + b"a") == []
+    assert reader.room is None
+    assert reader.feed(b"b" * BUFFER_BYTES) != []
+
+
+def test_what_announces_much_and_sends_little_holds_one_buffer_until_its_reader_goes() -> None:
+    buffers = ReceiveBuffers()
+    reader = FrameReader(BUFFER_BYTES, buffers)
+    reader.feed(pack(">i", LARGE))
+    assert reader.room is not None
+    assert len(reader.room) == LARGE
+    del reader
+    assert buffers.take(LARGE) is not None
+    assert len(buffers) == 1

@@ -16,6 +16,7 @@ from kwire.config.types import to_text
 OWN_DEFAULTS = {
     "node.id": "1",
     "listeners": "PLAINTEXT://localhost:9092",
+    "socket.receive.buffer.bytes": "-1",
     "log.dir": "./kwire-data",
     "process.roles": "",
     "controller.listener.names": "",

@@ -43,6 +43,8 @@ class Notes:
     def __init__(self, stream: Stream, *, wanted: int = 1000) -> None:
         self.stream = stream
         self.wanted = wanted
+        self.room: memoryview | None = None
+        """Used up by what is put there."""
         self.heard: list[bytes] = []
         self.resumes = 0
         self.asks = Next.READ
@@ -62,6 +64,11 @@ class Notes:
         if not data:
             return Next.LEAVE
         return self._answer(data)
+
+    def filled(self, size: int) -> Next:
+        assert self.room is not None
+        data, self.room = bytes(self.room[:size]), self.room[size:] or None
+        return self.received(data)
 
     def resumed(self) -> Next:
         self.resumes += 1

@@ -111,6 +111,33 @@ async def test_so_much_as_is_wanted_just_then(ends: Ends, nursery: trio.Nursery)
     assert notes.heard == [b"aa", b"bbb", b"cccc", b"ddddd"]
 
 
+async def test_it_may_be_put_where_there_is_room_for_it(ends: Ends, nursery: trio.Nursery) -> None:
+    notes, content = Notes(ends.mine, wanted=3), pattern(100_000)
+    place = bytearray(90_000)
+    notes.room = memoryview(place)
+    with trio.fail_after(10):
+        async with trio.open_nursery() as attending:
+            attending.start_soon(ends.attend, notes)
+            await ends.theirs.send([content[:10]])
+            await until(lambda: len(notes.content) == 10)
+            await ends.theirs.send([content[10:]])
+            ends.theirs.close()
+    assert notes.content == content
+    if ends.called:
+        assert place == content[:90_000]
+        assert max(map(len, notes.heard[-3334:])) == 3
+
+
+async def test_the_end_comes_also_where_there_is_room_for_more(ends: Ends) -> None:
+    notes = Notes(ends.mine)
+    notes.room = memoryview(bytearray(100))
+    await ends.theirs.send([b"early"])
+    ends.theirs.close()
+    with trio.fail_after(5):
+        await ends.attend(notes)
+    assert notes.heard == [b"early", b""]
+
+
 async def test_nothing_is_told_until_it_is_resumed(ends: Ends, nursery: trio.Nursery) -> None:
     notes = Notes(ends.mine, wanted=3)
     notes.asks = Next.WAIT

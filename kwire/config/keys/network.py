@@ -41,8 +41,9 @@ KEYS = (
         "Listeners that KRaft opens before authorization is ready."),
     ConfigKey("socket.listen.backlog.size", INT, 50, SUPPORTED, MEDIUM, READ_ONLY, at_least(1),
         "Connections the system queues while they wait to be accepted."),
-    ConfigKey("socket.receive.buffer.bytes", INT, 102400, SUPPORTED, HIGH, READ_ONLY, None,
-        "SO_RCVBUF of client connections; -1 leaves the system's choice."),
+    ConfigKey("socket.receive.buffer.bytes", INT, -1, SUPPORTED, HIGH, READ_ONLY, None,
+        "SO_RCVBUF of client connections; -1 leaves the system's choice, which grows with what comes. Apache Kafka: "
+        "102400."),
     ConfigKey("socket.send.buffer.bytes", INT, 102400, SUPPORTED, HIGH, READ_ONLY, None,
         "SO_SNDBUF of client connections; -1 leaves the system's choice."),
     ConfigKey("socket.request.max.bytes", INT, 104857600, SUPPORTED, HIGH, READ_ONLY, at_least(1),

@@ -96,6 +96,7 @@ class Connection:
         self._stopping = False
         self._sending = False
         self._sent = 0
+        self._arrived = 0
         self._busy = False
         self._last_active = broker.clock.monotonic()
 
@@ -338,8 +339,8 @@ class Connection:
     def last_active(self, now: float) -> float:
         """When something last happened here, by the broker's monotonic clock (seconds), at which it is `now`.
 
-        A request that is worked on is something that happens. One that waits is not, as in Kafka, nor is an answer of
-        which the client takes nothing.
+        A request that is worked on is something that happens, and so is one of which more has come. One that waits is
+        not, as in Kafka, nor is an answer of which the client takes nothing.
         """
         if self._sending or self._stream.unsent:
             if self._stream.sent != self._sent:
@@ -347,6 +348,9 @@ class Connection:
                 self._last_active = now
         elif self._busy and self._parked is None:
             return now
+        elif self.room is not None and self._stream.arrived != self._arrived:
+            self._arrived = self._stream.arrived
+            self._last_active = now
         return self._last_active
 
     def stop(self) -> None:

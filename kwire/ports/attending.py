@@ -32,7 +32,8 @@ class Receiver(Protocol):
     wanted: int
     """So many bytes at most are to come at once."""
     room: memoryview | None
-    """Where the stream may put them instead (`filled`), up to its end whatever is `wanted`, and hand over no copy."""
+    """Where the stream may put them instead (`filled`), up to its end whatever is `wanted`, and hand over no copy. It
+    need not tell of them before it is full."""
 
     def received(self, data: bytes) -> Next:
         """What has arrived, at least one byte; b"" at the end of the stream, after which it has to LEAVE."""

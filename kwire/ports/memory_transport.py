@@ -164,6 +164,8 @@ class MemoryStream:
 
     held_up = False
     """What is attended is called when all was sent."""
+    arrived = 0
+    """It is told of all that comes."""
 
     def __init__(
         self, network: MemoryNetwork, host: str, peer: tuple[str, int], incoming: _Pipe, outgoing: _Pipe

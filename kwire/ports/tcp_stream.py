@@ -15,6 +15,10 @@ import os
 import socket
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from fcntl import ioctl
+from struct import Struct
+from termios import FIONREAD
 
 import trio
 from trio.lowlevel import cancel_shielded_checkpoint, checkpoint, checkpoint_if_cancelled, wait_writable
@@ -39,6 +43,8 @@ READ_CHUNK_BYTES = 256 * 1024
 IOV_MAX = min(os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in os.sysconf_names else 1024, 1024)
 """The most buffers one sendmsg may carry."""
 
+_INT = Struct("i")
+_NO_BYTES = bytes(_INT.size)
 _BUFFERS = (bytes, bytearray, memoryview)
 _NO_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 _CORK: int | None = getattr(socket, "TCP_CORK", None)
@@ -55,6 +61,8 @@ class TcpStream:
         self.sent = 0
         self.patient = False
         self._socket = sock
+        self._told_from = 1
+        """Of how many bytes at least the system tells (SO_RCVLOWAT)."""
         self._seat = seat
         self._torn = False
         self._corked = False
@@ -124,6 +132,7 @@ class TcpStream:
         finally:
             if self.held_up:
                 self._wait_for_room(False)
+            self._be_told_from(1)
             self._receiver, self._caller, self._next = None, None, Next.LEAVE
         failure, self._failure = self._failure, None
         if failure is not None:
@@ -182,6 +191,9 @@ class TcpStream:
             if size < wanted:
                 caller.promising = caller.ended
             asked = self._receiver.received(data) if room is None else self._receiver.filled(size)
+            room = self._receiver.room
+            if room is not None or self._told_from > 1:
+                self._be_told_from(1 if room is None else len(room))
             if asked is not Next.READ:
                 self._take(asked)
             if not caller.promising or self.held_up:
@@ -191,6 +203,22 @@ class TcpStream:
             if now > turn_ends and self._next is Next.READ:
                 caller.look_again()
                 return
+
+    def _be_told_from(self, size: int) -> None:
+        """From now on it is told only of so many bytes, or the end, or where the system holds no more of them: who
+        could do nothing with less would be woken for each piece, and keep who sends from sending."""
+        if size != self._told_from:
+            with suppress(OSError):  # then it is told of less as before, or closed
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
+                self._told_from = size
+
+    @property
+    def arrived(self) -> int:
+        if self._told_from > 1:
+            with suppress(OSError):
+                (size,) = _INT.unpack(ioctl(self._socket, FIONREAD, _NO_BYTES))
+                return int(size)
+        return 0
 
     def resumed(self) -> None:
         """The seat calls back, as `resume` or `resume_later` asked for."""

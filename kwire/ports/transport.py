@@ -34,6 +34,11 @@ class Stream(Protocol):
     """Bytes that went out so far; grows during a send too, which tells a slow peer from one that takes nothing."""
     held_up: bool
     """Whether what a receiver has sent soon waits for room, while it is attended."""
+
+    @property
+    def arrived(self) -> int:
+        """Bytes that have come for a receiver's `room` and are not told of before more have come; 0 where each is."""
+
     patient: bool
     """Whether `receive` may wait its turn while many others that are patient have something to read too."""
 

@@ -136,9 +136,12 @@ class Client:
 
 
 @asynccontextmanager
-async def connected(transport: Transport, clients: int = 1) -> AsyncIterator[list[Client]]:
+async def connected(
+    transport: Transport, clients: int = 1, *, largest_request: int = 1000
+) -> AsyncIterator[list[Client]]:
     """Clients of one broker, and what they asked for first forgotten."""
     script = AtOnce()
+    script.config["socket.request.max.bytes"] = largest_request
     connecting: list[Client] = []
     listener = await transport.listen("127.0.0.1", 0)
     async with trio.open_nursery() as nursery:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from struct import pack
+
 import trio
 
+from kwire.broker.frames import LARGE
 from kwire.broker.receive_buffers import MOST_BUFFERS
+from kwire.ports.tcp import TcpTransport
+from tests.broker.at_once import connected
 from tests.broker.raw_produce import Producer, batch, request
 from tests.broker.scene import Scene, running
+from tests.ports.streams import until
 
 PARTITIONS = 40
 
@@ -63,3 +69,18 @@ async def test_many_at_once_are_taken_whether_or_not_a_buffer_is_free(autojump_c
             expected = [batches[index][16:] for _, batches in requests for _ in range(3)]
             assert sorted(written(scene, index)) == sorted(expected)
         assert len(scene.broker.receive_buffers) == MOST_BUFFERS
+
+
+async def test_what_sends_a_large_request_slowly_is_not_idle() -> None:
+    async with connected(TcpTransport(), largest_request=LARGE) as (client,):
+        connection = client.connection
+        began = connection.last_active(0)
+        await client.stream.send([pack(">i", LARGE) + b"first"])
+        await until(lambda: connection.room is not None)
+        active = connection.last_active(began + 100)
+        assert active < began + 100
+        for number in (1, 2):
+            await client.stream.send([bytes(1000)])
+            await until(lambda number=number: connection._stream.arrived == number * 1000)
+            assert connection.last_active(began + number * 1000) == began + number * 1000
+            assert connection.last_active(began + number * 1000 + 500) == began + number * 1000

@@ -138,6 +138,61 @@ async def test_the_end_comes_also_where_there_is_room_for_more(ends: Ends) -> No
     assert notes.heard == [b"early", b""]
 
 
+@pytest.mark.parametrize("ends", ["crowd"], indirect=True)
+async def test_of_a_place_it_is_told_when_it_is_full_and_then_of_each_piece(ends: Ends, nursery: trio.Nursery) -> None:
+    notes = Notes(ends.mine)
+    notes.room = memoryview(bytearray(90_000))
+    nursery.start_soon(ends.mine.attend, notes)
+    await ends.theirs.send([b"first"])
+    await until(lambda: notes.heard == [b"first"])
+    for come in (30_000, 60_000):
+        await ends.theirs.send([bytes(30_000)])
+        await until(lambda come=come: ends.mine.arrived == come)
+        await trio.testing.wait_all_tasks_blocked()
+        assert notes.heard == [b"first"]
+    await ends.theirs.send([bytes(29_995)])
+    await until(lambda: len(notes.heard) == 2)
+    assert ends.mine.arrived == 0
+    for piece in (b"a", b"b"):
+        await ends.theirs.send([piece])
+        await until(lambda piece=piece: notes.heard[-1] == piece)
+
+
+@pytest.mark.parametrize("ends", ["crowd"], indirect=True)
+async def test_who_is_left_amid_a_place_is_told_of_each_piece(ends: Ends) -> None:
+    notes = Notes(ends.mine)
+    notes.room = memoryview(bytearray(90_000))
+    with trio.fail_after(5):
+        async with trio.open_nursery() as attending:
+            attending.start_soon(ends.mine.attend, notes)
+            await ends.theirs.send([b"first"])
+            await until(lambda: notes.heard)
+            notes.asks = Next.LEAVE
+            ends.mine.resume()
+        await ends.theirs.send([b"second"])
+        assert await ends.mine.receive(100) == b"second"
+
+
+async def test_a_place_may_be_larger_than_what_the_system_holds(nursery: trio.Nursery) -> None:
+    transport, accepted, content = TcpTransport(receive_buffer_bytes=5000), [], pattern(LARGE)
+    listener = await transport.listen("127.0.0.1", 0)
+
+    async def attended(stream: Stream) -> None:
+        notes = Notes(stream)
+        notes.room = memoryview(bytearray(LARGE))
+        accepted.append(notes)
+        await stream.attend(notes)
+
+    nursery.start_soon(listener.serve, attended)
+    stream = await transport.connect(listener.host, listener.port)
+    with trio.fail_after(20):
+        await stream.send([content])
+        stream.close()
+        await until(lambda: accepted and accepted[0].ended)
+    assert accepted[0].content == content
+    nursery.cancel_scope.cancel()
+
+
 async def test_nothing_is_told_until_it_is_resumed(ends: Ends, nursery: trio.Nursery) -> None:
     notes = Notes(ends.mine, wanted=3)
     notes.asks = Next.WAIT

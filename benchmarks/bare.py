@@ -83,6 +83,8 @@ async def _by_trio(answers: _Answers[trio.SocketStream]) -> None:
 
 class _Receiver:
     wanted = _CHUNK
+    room = None
+    needed = 1
 
     def __init__(self, stream: Stream, answers: _Answers[Stream]) -> None:
         self._stream = stream
@@ -95,6 +97,9 @@ class _Receiver:
         for other, answer in self._answers.to(self._stream, self._frames.feed(data)):
             other.send_soon([answer])
         return Next.READ
+
+    def filled(self, size: int) -> Next:
+        raise NotImplementedError("there is no room to fill")
 
     def resumed(self) -> Next:
         return Next.READ

@@ -92,7 +92,8 @@ _ALL = (
     Deviation(
         "defaults for one broker",
         "kwire keeps its data in ./kwire-data, has no JMX to report metrics to, leaves it to the system how much of "
-        "what comes it holds for a connection, and lets a group begin at once where Apache Kafka waits three seconds "
+        "what comes it holds for a connection (`socket.receive.buffer.bytes` is -1, where Apache Kafka's default and "
+        "its `server.properties` have 102400), and lets a group begin at once where Apache Kafka waits three seconds "
         "for more members.",
         r"configs\.(log\.dir|metric\.reporters|socket\.receive\.buffer\.bytes|"
         r"(group\.)?(streams\.)?initial\.rebalance\.delay\.ms)\.",

@@ -68,7 +68,9 @@ class Connection:
         self.wanted = _CHUNK
         """How many bytes at most the stream is to bring at once."""
         self.room: memoryview | None = None
-        """Where it may put them."""
+        """Where the stream is to put them, where a frame is received into a buffer."""
+        self.needed = 1
+        """Without so many there is nothing to do."""
         self._memory = broker.request_memory
         self._taken = 0
         self._requests: deque[memoryview] = deque()
@@ -111,9 +113,7 @@ class Connection:
             while not self._stopping and not self._ended:
                 if self._at_once and not self._draining and not self._memory.limited:
                     await stream.attend(self)
-                    fault, self._fault = self._fault, None
-                    if fault is not None:
-                        raise fault
+                    self._raise_fault()
                 else:
                     self._take(await stream.receive(self.wanted))
                 await self._work_off(spawn)
@@ -134,6 +134,15 @@ class Connection:
             elif self._parked is not None:
                 self._parked.abandon()
 
+    def _raise_fault(self) -> None:
+        """What happened in a call of the stream, if anything did."""
+        fault, self._fault = self._fault, None
+        try:
+            if fault is not None:
+                raise fault
+        finally:
+            del fault  # with its traceback it would keep this call, and all that the connection refers to
+
     async def _end_what_was_begun(self) -> None:
         """A handler that stands amid its work is run to its end, though nobody can be told of it."""
         if self._call is not None and self._work is not None and self._parked is None and self._awaited is None:
@@ -147,11 +156,18 @@ class Connection:
             self._ended = True
             return
         self._busy = True
+        self._requests += self._frames.feed(data)
+        self._ask_for_more()
+
+    def _ask_for_more(self) -> None:
+        """Says what the stream is to bring next."""
         frames = self._frames
-        self._requests += frames.feed(data)
-        self.wanted, self.room = _CHUNK, None
+        self.wanted, self.room, self.needed, self._arrived = _CHUNK, None, 1, 0
         if frames.held:
-            self.wanted, self.room = min(max(frames.missing, _CHUNK), _LARGEST_CHUNK), frames.room
+            missing = frames.missing
+            self.wanted, self.room = min(max(missing, _CHUNK), _LARGEST_CHUNK), frames.room
+            if frames.large:
+                self.needed = min(missing, _LARGEST_CHUNK)
 
     async def _work_off(self, spawn: Callable[..., None]) -> None:
         """Handles what was received, and first of all what was begun without the task."""
@@ -184,12 +200,17 @@ class Connection:
 
     def filled(self, size: int) -> Next:
         """For the stream that is attended."""
-        if not size:
-            return self.received(b"")
-        self._busy = True
-        self._requests += self._frames.filled(size)
-        self.wanted, self.room = _CHUNK, self._frames.room
-        return self.resumed()
+        try:
+            if not size:
+                self._ended = True
+                return Next.LEAVE
+            self._busy = True
+            self._requests += self._frames.filled(size)
+            self._ask_for_more()
+            return self._advance()
+        except Exception as fault:
+            self._fault = fault
+            return Next.LEAVE
 
     def resumed(self) -> Next:
         """For the stream that is attended: handles what was received, as far as that needs no task."""
@@ -339,8 +360,9 @@ class Connection:
     def last_active(self, now: float) -> float:
         """When something last happened here, by the broker's monotonic clock (seconds), at which it is `now`.
 
-        A request that is worked on is something that happens, and so is one of which more has come. One that waits is
-        not, as in Kafka, nor is an answer of which the client takes nothing.
+        A request that is worked on is something that happens. One that waits is not, as in Kafka, nor is an answer of
+        which the client takes nothing. Of a large request that is on its way it is known only that more of it has come
+        since this was asked last.
         """
         if self._sending or self._stream.unsent:
             if self._stream.sent != self._sent:
@@ -348,7 +370,7 @@ class Connection:
                 self._last_active = now
         elif self._busy and self._parked is None:
             return now
-        elif self.room is not None and self._stream.arrived != self._arrived:
+        elif self.needed > 1 and self._stream.arrived != self._arrived:
             self._arrived = self._stream.arrived
             self._last_active = now
         return self._last_active

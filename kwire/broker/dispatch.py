@@ -62,7 +62,10 @@ class Call(RequestContext):
         """The response to a request whose handler raised this. Raises RequestRefused alone, as `error` or anew."""
         api = self.api
         if isinstance(error, RequestRefused):
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # with its traceback it would keep this call, and the request
         if isinstance(error, KafkaError):
             return api.failed(self.request, error)
         name = api.api.key.name

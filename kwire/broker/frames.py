@@ -9,14 +9,18 @@ from kwire.broker.receive_buffers import ReceiveBuffers
 _SIZE = Struct(">i")
 
 LARGE = 128 * 1024
-"""A frame of so many bytes, its size among them, is received into a buffer that is used again, if there is one."""
+"""Bytes, its size among them, from which on a frame that comes in pieces may be received into a buffer that is used
+again,"""
+
+BEGUN = 32 * 1024
+"""when so many are there: who announces much and sends nothing takes no buffer from others."""
 
 
 class FrameReader:
     """Collects received bytes and hands out whole frames.
 
     A frame that lies whole in one received chunk is a view of it, not a copy. Of a frame that is still arriving only
-    the bytes that did arrive are held, whatever size it announces, or one of the few buffers that there are.
+    the bytes that did arrive are held, whatever size it announces, or one of the few buffers that all share.
     """
 
     __slots__ = ("_buffers", "_chunks", "_max_size", "_needed", "_view", "error", "held")
@@ -41,6 +45,11 @@ class FrameReader:
     def missing(self) -> int:
         """How many more bytes the frame that is arriving needs at least; 0 between frames."""
         return self._needed - self.held if self.held else 0
+
+    @property
+    def large(self) -> bool:
+        """Whether the frame that is arriving is one."""
+        return self.held > 0 and self._needed >= LARGE
 
     @property
     def room(self) -> memoryview | None:
@@ -71,8 +80,7 @@ class FrameReader:
                 return []
             data = data[size:]
         elif self.held:
-            self._chunks.append(data)
-            self.held += len(data)
+            self._hold(data)
             if self.held < self._needed:
                 return []
             data = b"".join(self._chunks)
@@ -97,11 +105,11 @@ class FrameReader:
         return frames
 
     def _hold(self, data: bytes) -> None:
-        """The first bytes of a frame that is not whole."""
-        self.held = len(data)
-        if self._needed >= LARGE and self._buffers is not None:
+        """More bytes, or the first, of a frame that is not whole, or becomes so by the last of them."""
+        self._chunks.append(data)
+        self.held += len(data)
+        if self._needed >= LARGE and BEGUN <= self.held < self._needed and self._buffers is not None:
             self._view = self._buffers.take(self._needed)
             if self._view is not None:
-                self._view[: len(data)] = data
-                return
-        self._chunks.append(data)
+                self._view[: self.held] = b"".join(self._chunks)
+                self._chunks.clear()

@@ -32,8 +32,10 @@ class Receiver(Protocol):
     wanted: int
     """So many bytes at most are to come at once."""
     room: memoryview | None
-    """Where the stream may put them instead (`filled`), up to its end whatever is `wanted`, and hand over no copy. It
-    need not tell of them before it is full."""
+    """Where they are to be put instead, up to its end whatever is `wanted`; `filled` is called then."""
+    needed: int
+    """Less than so many bytes are of no use to the receiver: the stream may keep them to itself until there are so
+    many, or no more can come. Not more than are to come at once."""
 
     def received(self, data: bytes) -> Next:
         """What has arrived, at least one byte; b"" at the end of the stream, after which it has to LEAVE."""
@@ -70,7 +72,14 @@ class Attendance:
         wanted = Next.READ
         while wanted is not Next.LEAVE:
             if wanted is Next.READ and not self._resumed.is_set():
-                wanted = receiver.received(await stream.receive(receiver.wanted))
+                room = receiver.room
+                data = await stream.receive(receiver.wanted if room is None else len(room))
+                if room is None:
+                    wanted = receiver.received(data)
+                else:
+                    room[: len(data)] = data
+                    wanted = receiver.filled(len(data))
+                del data, room  # the one that it waits with would be in use meanwhile
             else:
                 await self._resumed.wait()
                 self._resumed = trio.Event()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import socket
 import time
 from collections.abc import Sequence
@@ -42,6 +43,10 @@ READ_CHUNK_BYTES = 256 * 1024
 
 IOV_MAX = min(os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in os.sysconf_names else 1024, 1024)
 """The most buffers one sendmsg may carry."""
+
+TELLS_OF_MANY = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (5, 10)
+"""Whether the system can be asked to tell of many bytes only (SO_RCVLOWAT). Earlier ones of Linux may never tell, where
+memory is short."""
 
 _INT = Struct("i")
 _NO_BYTES = bytes(_INT.size)
@@ -135,8 +140,11 @@ class TcpStream:
             self._be_told_from(1)
             self._receiver, self._caller, self._next = None, None, Next.LEAVE
         failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        try:
+            if failure is not None:
+                raise failure
+        finally:
+            del failure  # with its traceback it would keep this call, and what the receiver refers to
 
     async def _attend_in_task(self, receiver: Receiver) -> None:
         self._attendance = Attendance()
@@ -191,9 +199,8 @@ class TcpStream:
             if size < wanted:
                 caller.promising = caller.ended
             asked = self._receiver.received(data) if room is None else self._receiver.filled(size)
-            room = self._receiver.room
-            if room is not None or self._told_from > 1:
-                self._be_told_from(1 if room is None else len(room))
+            if self._receiver.needed != self._told_from:
+                self._be_told_from(self._receiver.needed)
             if asked is not Next.READ:
                 self._take(asked)
             if not caller.promising or self.held_up:
@@ -205,17 +212,20 @@ class TcpStream:
                 return
 
     def _be_told_from(self, size: int) -> None:
-        """From now on it is told only of so many bytes, or the end, or where the system holds no more of them: who
-        could do nothing with less would be woken for each piece, and keep who sends from sending."""
-        if size != self._told_from:
-            with suppress(OSError):  # then it is told of less as before, or closed
-                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
-                self._told_from = size
+        """From now on the system tells only of so many bytes, of the end, or that it holds no more of them.
+
+        Who can do nothing with less would be woken for each piece, and keep who sends from sending.
+        """
+        if size == self._told_from or not TELLS_OF_MANY:
+            return
+        self._told_from = size
+        with suppress(OSError):  # closed, or it will be told of less, as if nobody had asked
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
     @property
     def arrived(self) -> int:
         if self._told_from > 1:
-            with suppress(OSError):
+            with suppress(OSError, ValueError):  # closed
                 (size,) = _INT.unpack(ioctl(self._socket, FIONREAD, _NO_BYTES))
                 return int(size)
         return 0

@@ -37,7 +37,8 @@ class Stream(Protocol):
 
     @property
     def arrived(self) -> int:
-        """Bytes that have come for a receiver's `room` and are not told of before more have come; 0 where each is."""
+        """How many bytes have come that the receiver was not told of, since it needs more; 0 where
+        it is told of all that comes."""
 
     patient: bool
     """Whether `receive` may wait its turn while many others that are patient have something to read too."""

@@ -7,7 +7,7 @@ from struct import pack
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kwire.broker.frames import LARGE, FrameReader
+from kwire.broker.frames import BEGUN, LARGE, FrameReader
 from kwire.broker.receive_buffers import BUFFER_BYTES, MOST_BUFFERS, ReceiveBuffers
 
 
@@ -99,10 +99,10 @@ def test_a_frame_that_is_looked_at_keeps_its_buffer_and_the_next_one_gets_anothe
     reader = FrameReader(BUFFER_BYTES, buffers)
 
     def receive(fill: bytes) -> memoryview:
-        reader.feed(pack(">i", LARGE) + fill)
+        reader.feed(pack(">i", LARGE) + fill * BEGUN)
         assert reader.room is not None
         reader.room[:] = fill * len(reader.room)
-        (frame,) = reader.filled(LARGE - 1)
+        (frame,) = reader.filled(LARGE - BEGUN)
         return frame
 
     first = receive(b"a")
@@ -123,22 +123,25 @@ def test_where_no_buffer_is_free_or_large_enough_the_pieces_are_put_together() -
     assert None not in taken
     assert buffers.take(LARGE) is None
     reader = FrameReader(BUFFER_BYTES + 1, buffers)
-    assert reader.feed(pack(">i", LARGE) + b"a") == []
+    assert reader.feed(pack(">i", LARGE) + b"a" * BEGUN) == []
     assert reader.room is None
-    (frame,) = reader.feed(b"b" * (LARGE - 1))
-    assert bytes(frame) == b"a" + b"b" * (LARGE - 1)
+    (frame,) = reader.feed(b"b" * (LARGE - BEGUN))
+    assert bytes(frame) == b"a" * BEGUN + b"b" * (LARGE - BEGUN)
     del taken
-    assert reader.feed(pack(">i", BUFFER_BYTES + 1) + b"a") == []
+    assert reader.feed(pack(">i", BUFFER_BYTES - 3) + b"a" * BEGUN) == []
     assert reader.room is None
-    assert reader.feed(b"b" * BUFFER_BYTES) != []
+    assert reader.feed(b"b" * (BUFFER_BYTES - 3 - BEGUN)) != []
 
 
-def test_what_announces_much_and_sends_little_holds_one_buffer_until_its_reader_goes() -> None:
+def test_what_announces_much_takes_a_buffer_when_it_has_begun_to_send_until_its_reader_goes() -> None:
     buffers = ReceiveBuffers()
     reader = FrameReader(BUFFER_BYTES, buffers)
-    reader.feed(pack(">i", LARGE))
+    reader.feed(pack(">i", LARGE) + bytes(BEGUN - 5))
+    assert reader.room is None
+    assert reader.large
+    reader.feed(b"a")
     assert reader.room is not None
-    assert len(reader.room) == LARGE
+    assert len(reader.room) == LARGE - BEGUN + 4
     del reader
     assert buffers.take(LARGE) is not None
     assert len(buffers) == 1

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 from struct import pack
 
+import pytest
 import trio
+import trio.testing
 
 from kwire.broker.frames import LARGE
 from kwire.broker.receive_buffers import MOST_BUFFERS
 from kwire.ports.tcp import TcpTransport
 from tests.broker.at_once import connected
 from tests.broker.raw_produce import Producer, batch, request
-from tests.broker.scene import Scene, running
+from tests.broker.scene import HOST, PORT, Scene, running
 from tests.ports.streams import until
 
 PARTITIONS = 40
@@ -71,12 +74,55 @@ async def test_many_at_once_are_taken_whether_or_not_a_buffer_is_free(autojump_c
         assert len(scene.broker.receive_buffers) == MOST_BUFFERS
 
 
+@pytest.mark.parametrize("bad", ["api", "version", "body", "size behind it", "not sent whole", "batch, acks 0"])
+async def test_one_that_is_refused_leaves_its_buffer_to_others_at_once(
+    bad: str, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Not when Python's collector comes, which is switched off."""
+    async with running() as scene:
+        await scene.create("plain", PARTITIONS)
+        await scene.create("last")
+        frame, _ = large(scene, 1)
+        changed = {"api": (pack(">h", 999), 0), "version": (pack(">h", 99), 2), "body": (b"\xff" * 100, 60)}
+        put, at = changed.get(bad, (b"", 0))
+        frame = frame[:at] + put + frame[at + len(put) :]
+        if bad == "batch, acks 0":
+            batches = [batch(2, 8000)[:-1] + b"?" for _ in range(PARTITIONS)]
+            frame = request(scene, batches[0], more=[*enumerate(batches)][1:], acks=0)
+        sent = pack(">i", len(frame)) + frame
+        if bad == "size behind it":
+            sent += pack(">i", -1)
+        elif bad == "not sent whole":
+            sent = sent[:-1]
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(MOST_BUFFERS + 2):
+                stream = await scene.network.transport("raw").connect(HOST, PORT)
+                good = request(scene, batch())
+                await stream.send([pack(">i", len(good)) + good])
+                assert await stream.receive(1000)  # from now on it is attended
+                await stream.send([sent])
+                if bad == "not sent whole":
+                    await trio.testing.wait_all_tasks_blocked()
+                    stream.close()
+                else:
+                    while await stream.receive(1000):
+                        pass
+                await trio.testing.wait_all_tasks_blocked()
+                assert len(scene.broker.receive_buffers) == 1
+            assert scene.broker.receive_buffers.take(LARGE) is not None
+            assert len(scene.broker.receive_buffers) == 1
+        finally:
+            gc.enable()
+
+
 async def test_what_sends_a_large_request_slowly_is_not_idle() -> None:
     async with connected(TcpTransport(), largest_request=LARGE) as (client,):
         connection = client.connection
         began = connection.last_active(0)
         await client.stream.send([pack(">i", LARGE) + b"first"])
-        await until(lambda: connection.room is not None)
+        await until(lambda: connection.needed > 1)
         active = connection.last_active(began + 100)
         assert active < began + 100
         for number in (1, 2):

@@ -52,6 +52,10 @@ class Notes:
         """To what comes; to b"" where it is resumed."""
 
     @property
+    def needed(self) -> int:
+        return 1 if self.room is None else len(self.room)
+
+    @property
     def content(self) -> bytes:
         return b"".join(self.heard)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import gc
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import NamedTuple, cast
 
 import pytest
@@ -123,9 +126,8 @@ async def test_it_may_be_put_where_there_is_room_for_it(ends: Ends, nursery: tri
             await ends.theirs.send([content[10:]])
             ends.theirs.close()
     assert notes.content == content
-    if ends.called:
-        assert place == content[:90_000]
-        assert max(map(len, notes.heard[-3334:])) == 3
+    assert place == content[:90_000]
+    assert max(map(len, notes.heard[-3334:])) == 3
 
 
 async def test_the_end_comes_also_where_there_is_room_for_more(ends: Ends) -> None:
@@ -156,6 +158,33 @@ async def test_of_a_place_it_is_told_when_it_is_full_and_then_of_each_piece(ends
     for piece in (b"a", b"b"):
         await ends.theirs.send([piece])
         await until(lambda piece=piece: notes.heard[-1] == piece)
+
+
+@pytest.mark.parametrize("ends", ["crowd"], indirect=True)
+async def test_when_the_other_side_is_gone_nothing_keeps_who_was_called(ends: Ends, nursery: trio.Nursery) -> None:
+    called: list[weakref.ref[Notes]] = []
+    over = trio.Event()
+
+    async def attend() -> None:
+        notes = Notes(ends.mine)
+        notes.room = memoryview(bytearray(90_000))
+        called.append(weakref.ref(notes))
+        with suppress(StreamClosed):
+            await ends.mine.attend(notes)
+        over.set()
+
+    gc.collect()
+    gc.disable()
+    try:
+        nursery.start_soon(attend)
+        await trio.testing.wait_all_tasks_blocked()
+        reset(cast(TcpStream, ends.theirs)._socket)
+        with trio.fail_after(5):
+            await over.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        assert called[0]() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("ends", ["crowd"], indirect=True)

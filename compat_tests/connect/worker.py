@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -94,10 +96,16 @@ class Worker:
         return next((task["worker_id"] for task in tasks if task["state"] == "RUNNING"), None)
 
     def stop(self) -> None:
-        """SIGTERM, and waits for the end."""
+        """SIGTERM, and waits for the end; where it does not come, what its threads do is told."""
         assert self._process is not None
         self._process.terminate()
-        self._process.wait(TIMEOUT)
+        try:
+            self._process.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self._process.send_signal(signal.SIGQUIT)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(5)  # it goes on, and writes meanwhile
+            raise AssertionError(f"the worker does not end:\n{self.log_tail(100_000)}") from None
 
     def kill(self) -> None:
         """SIGKILL, where it runs."""
@@ -105,9 +113,9 @@ class Worker:
             self._process.kill()
             self._process.wait()
 
-    def log_tail(self) -> str:
-        """The end of what it has logged."""
-        return self._log.read_text(errors="replace")[-5000:]
+    def log_tail(self, size: int = 5000) -> str:
+        """The end of what it has logged, so many characters."""
+        return self._log.read_text(errors="replace")[-size:]
 
     def __enter__(self) -> Worker:
         self.start()

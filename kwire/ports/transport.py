@@ -37,8 +37,8 @@ class Stream(Protocol):
 
     @property
     def arrived(self) -> int:
-        """How many bytes have come that the receiver was not told of, since it needs more; 0 where
-        it is told of all that comes."""
+        """How many bytes have come that the receiver was not told of, since it needs more; 0 where it is told of all
+        that comes."""
 
     patient: bool
     """Whether `receive` may wait its turn while many others that are patient have something to read too."""

@@ -237,7 +237,7 @@ class TcpStream:
             return
         began = time.monotonic()
         self._take(receiver.resumed())
-        if self._next is Next.READ and caller.promising:
+        if self._next is Next.READ and caller.promising and not self.held_up:  # else it waits for room
             if time.monotonic() - began > TURN_SECONDS:
                 caller.look_again()  # that was its turn
             else:

@@ -16,6 +16,7 @@ from kwire.ports.attending import Next
 from kwire.ports.files import File, FileSlice
 from kwire.ports.tcp_stream import RECEIVING_SECONDS, SENDFILE_BYTES, TcpStream
 from kwire.ports.transport import Part, StreamClosed
+from kwire.ports.turns import TURN_SECONDS
 from tests.ports.streams import LARGE, Notes, PlainFile, Server, has_come, pattern, reset, until
 
 CONTENT = pattern(LARGE)
@@ -174,6 +175,23 @@ async def test_what_is_answered_meanwhile_comes_behind_it(held: Held) -> None:
     held.stream.resume()
     await until(lambda: held.notes.resumes)
     assert await held.takes(LARGE + 4) == CONTENT + b"late"
+    assert held.notes.heard == [b"large"]
+
+
+async def test_who_takes_long_when_called_back_is_still_told_of_room(held: Held) -> None:
+    """And has nothing to send, which would have it look for room."""
+    assert await held.takes(LARGE // 4) == CONTENT[: LARGE // 4]
+    await trio.testing.wait_all_tasks_blocked()
+    assert held.stream.held_up
+
+    def slowly(_: bytes) -> tuple[()]:
+        time.sleep(2 * TURN_SECONDS)
+        return ()
+
+    held.notes.answers = slowly
+    held.stream.resume()
+    await until(lambda: held.notes.resumes)
+    assert await held.takes(LARGE - LARGE // 4) == CONTENT[LARGE // 4 :]
     assert held.notes.heard == [b"large"]
 
 

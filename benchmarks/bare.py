@@ -9,7 +9,7 @@ remains of kwire's work for a request where nothing is done for it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import unpack_from
 from typing import Generic, TypeVar
 
@@ -19,7 +19,8 @@ from kwire.ports.attending import Next
 from kwire.ports.tcp import TcpTransport
 from kwire.ports.transport import Stream
 
-_CHUNK = 120 * 1024
+CHUNK = 120 * 1024
+"""Bytes: so much is received at once."""
 _FETCH = b"\0\x01"
 
 S = TypeVar("S")
@@ -48,7 +49,7 @@ class _Answers(Generic[S]):
             yield self._waiting.pop(), self._fetched
 
 
-class _Frames:
+class Frames:
     """Of one stream."""
 
     def __init__(self) -> None:
@@ -71,8 +72,8 @@ class _Frames:
 
 async def _by_trio(answers: _Answers[trio.SocketStream]) -> None:
     async def serve(stream: trio.SocketStream) -> None:
-        frames = _Frames()
-        while data := await stream.receive_some(_CHUNK):
+        frames = Frames()
+        while data := await stream.receive_some(CHUNK):
             for other, answer in answers.to(stream, frames.feed(data)):
                 await other.send_all(answer)
 
@@ -81,21 +82,22 @@ async def _by_trio(answers: _Answers[trio.SocketStream]) -> None:
     await trio.serve_listeners(serve, [listener])
 
 
-class _Receiver:
-    wanted = _CHUNK
+class Receiver:
+    """Of a stream in the crowd."""
+
+    wanted = CHUNK
     room = None
     needed = 1
 
-    def __init__(self, stream: Stream, answers: _Answers[Stream]) -> None:
-        self._stream = stream
-        self._frames = _Frames()
-        self._answers = answers
+    def __init__(self, heard: Callable[[list[bool]], None]) -> None:
+        """`heard` is called with the frames that have come, as `Frames.feed` tells of them, and sends their answers."""
+        self._frames = Frames()
+        self._heard = heard
 
     def received(self, data: bytes) -> Next:
         if not data:
             return Next.LEAVE
-        for other, answer in self._answers.to(self._stream, self._frames.feed(data)):
-            other.send_soon([answer])
+        self._heard(self._frames.feed(data))
         return Next.READ
 
     def filled(self, size: int) -> Next:
@@ -107,7 +109,11 @@ class _Receiver:
 
 async def _in_a_crowd(answers: _Answers[Stream]) -> None:
     async def serve(stream: Stream) -> None:
-        await stream.attend(_Receiver(stream, answers))
+        def heard(frames: list[bool]) -> None:
+            for other, answer in answers.to(stream, frames):
+                other.send_soon([answer])
+
+        await stream.attend(Receiver(heard))
 
     listener = await TcpTransport().listen("127.0.0.1", 0)
     print(listener.port, flush=True)

@@ -1,8 +1,8 @@
 """`python -m benchmarks.limits`: how near kwire is to what can be done at most with the same frames.
 
-Producers of one batch a request, each of which waits for its acknowledgement, and records one by one to a reader that
-waits; in turn on kwire and on servers that read the frames and answer them, and do nothing else: by Trio's own means,
-and in kwire's crowd (`bare.py`).
+Producers of one batch a request, each of which waits for its acknowledgement, records one by one to a reader that
+waits, and fetches of 50 MiB; in turn on kwire and on servers that read the frames and answer them, and do nothing else:
+by Trio's own means, and in kwire's crowd (`bare.py`, `bare_reading.py`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
-from benchmarks.loads import create_topic
+from benchmarks.loads import Produce, create_topic
 from benchmarks.process import cpu_seconds
 from benchmarks.raw import Producers
 from benchmarks.raw_passing import Passing
+from benchmarks.raw_reading import ANSWER_BYTES, PARTITION_BYTES, Reading
 from kwire.testing.process import BrokerProcess
 
 _TOPIC = "limits"
@@ -26,8 +28,34 @@ _WARM_UP_S = 2.0
 _MEASURED_S = 5.0
 
 
+class Clients(Protocol):
+    def run(self, seconds: float) -> list[float]:
+        """How long (s) each request took that was begun within that time."""
+
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Clients)
+
+
+class Load(Protocol[C]):
+    """What is measured."""
+
+    @property
+    def name(self) -> str: ...
+
+    def prepare(self, bootstrap: str) -> None:
+        """Makes at a broker what the clients ask for."""
+
+    def begin(self, bootstrap: str) -> C: ...
+
+    def bare(self, clients: C) -> list[str]:
+        """The module that does the same and nothing else, and what it is told besides by which means: what the broker
+        answered to the clients, or how much that was."""
+
+
 @dataclass(frozen=True, slots=True)
-class Load:
+class Requests:
     """So many connections, each with one batch of `records` records of `size` bytes under way."""
 
     connections: int
@@ -39,8 +67,14 @@ class Load:
         plural = "" if self.connections == 1 else "s"
         return f"{self.connections} connection{plural}, {self.records * self.size:,} B a request"
 
+    def prepare(self, bootstrap: str) -> None:
+        create_topic(bootstrap, _TOPIC, 1)
+
     def begin(self, bootstrap: str) -> Producers:
         return Producers(bootstrap, _TOPIC, self.connections, records=self.records, size=self.size)
+
+    def bare(self, clients: Producers) -> list[str]:
+        return _with(clients.answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +87,52 @@ class Records:
     def name(self) -> str:
         return f"{self.rate:,} records/s to a waiting fetch"
 
+    def prepare(self, bootstrap: str) -> None:
+        create_topic(bootstrap, _TOPIC, 1)
+
     def begin(self, bootstrap: str) -> Passing:
         return Passing(bootstrap, _TOPIC, self.rate)
 
+    def bare(self, clients: Passing) -> list[str]:
+        return _with(clients.answers)
 
-LOADS = [Load(1, 1, 100), Load(50, 1, 100), Load(500, 1, 100), Load(1, 16, 1_000), Load(50, 16, 1_000), Records(1_000)]
+
+@dataclass(frozen=True, slots=True)
+class Fetches:
+    """Of 50 MiB, as much as a consumer takes at once, of so many partitions with 2 MB each."""
+
+    partitions: int
+
+    @property
+    def name(self) -> str:
+        return f"fetches of {ANSWER_BYTES >> 20} MiB from {self.partitions} partitions"
+
+    def prepare(self, bootstrap: str) -> None:
+        create_topic(bootstrap, _TOPIC, self.partitions)
+        Produce(2_000 * self.partitions, 1_024, self.partitions, "1").run(bootstrap, _TOPIC)
+        with closing(self.begin(bootstrap)) as reading:
+            reading.check()
+
+    def begin(self, bootstrap: str) -> Reading:
+        return Reading(bootstrap, _TOPIC, self.partitions)
+
+    def bare(self, clients: Reading) -> list[str]:
+        return ["benchmarks.bare_reading", str(ANSWER_BYTES // PARTITION_BYTES)]
+
+
+def _with(answers: list[bytes]) -> list[str]:
+    return ["benchmarks.bare", *(answer.hex() for answer in answers)]
+
+
+LOADS: list[Load[Any]] = [
+    Requests(1, 1, 100),
+    Requests(50, 1, 100),
+    Requests(500, 1, 100),
+    Requests(1, 16, 1_000),
+    Requests(50, 16, 1_000),
+    Records(1_000),
+    Fetches(100),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +143,20 @@ class Cost:
     cpu_s: float
 
 
-def measure(load: Load | Records) -> tuple[Cost, Cost, Cost]:
+def measure(load: Load[Any]) -> tuple[Cost, Cost, Cost]:
     """Of kwire, and right after it of the crowd alone and of Trio alone."""
     with closing(BrokerProcess()) as broker:
         broker.start()
-        create_topic(broker.bootstrap, _TOPIC, 1)
+        load.prepare(broker.bootstrap)
         with closing(load.begin(broker.bootstrap)) as clients:
-            ours, answers = _cost(clients, broker.pid), clients.answers
-    with _bare("crowd", answers) as (bootstrap, pid), closing(load.begin(bootstrap)) as clients:
+            ours, (module, *told) = _cost(clients, broker.pid), load.bare(clients)
+    with _bare(module, "crowd", *told) as (bootstrap, pid), closing(load.begin(bootstrap)) as clients:
         crowd = _cost(clients, pid)
-    with _bare("trio", answers) as (bootstrap, pid), closing(load.begin(bootstrap)) as clients:
+    with _bare(module, "trio", *told) as (bootstrap, pid), closing(load.begin(bootstrap)) as clients:
         return ours, crowd, _cost(clients, pid)
 
 
-def _cost(clients: Producers | Passing, pid: int) -> Cost:
+def _cost(clients: Clients, pid: int) -> Cost:
     clients.run(_WARM_UP_S)
     before = cpu_seconds(pid)
     requests = len(clients.run(_MEASURED_S))
@@ -89,9 +164,9 @@ def _cost(clients: Producers | Passing, pid: int) -> Cost:
 
 
 @contextmanager
-def _bare(means: str, answers: list[bytes]) -> Iterator[tuple[str, int]]:
+def _bare(module: str, *arguments: str) -> Iterator[tuple[str, int]]:
     """Its address and its process."""
-    command = [sys.executable, "-m", "benchmarks.bare", means, *(answer.hex() for answer in answers)]
+    command = [sys.executable, "-m", module, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

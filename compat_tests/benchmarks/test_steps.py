@@ -42,8 +42,12 @@ def test_nobody_to_acknowledge_is_an_error() -> None:
         produce_first("127.0.0.1", port, "topic", time.monotonic() + 0.05)
 
 
-@pytest.mark.parametrize("load", [limits.Load(2, 200, 1_000), limits.Records(100)], ids=["requests", "passed on"])
-def test_what_trio_alone_can_do(monkeypatch: pytest.MonkeyPatch, load: limits.Load | limits.Records) -> None:
+@pytest.mark.parametrize(
+    "load",
+    [limits.Requests(2, 200, 1_000), limits.Records(100), limits.Fetches(60)],
+    ids=["requests", "passed on", "fetches"],
+)
+def test_what_trio_alone_can_do(monkeypatch: pytest.MonkeyPatch, load: limits.Load[Any]) -> None:
     """The bare server takes the frames, of one read or several, for those of a broker that accepts them."""
     monkeypatch.setattr(limits, "_WARM_UP_S", 0.1)
     monkeypatch.setattr(limits, "_MEASURED_S", 0.3)

@@ -54,8 +54,20 @@ class Load(Protocol[C]):
         answered to the clients, or how much that was."""
 
 
+class _OfOnePartition:
+    """What a bare server answers as the broker did."""
+
+    __slots__ = ()
+
+    def prepare(self, bootstrap: str) -> None:
+        create_topic(bootstrap, _TOPIC, 1)
+
+    def bare(self, clients: Producers | Passing) -> list[str]:
+        return ["benchmarks.bare", *(answer.hex() for answer in clients.answers)]
+
+
 @dataclass(frozen=True, slots=True)
-class Requests:
+class Requests(_OfOnePartition):
     """So many connections, each with one batch of `records` records of `size` bytes under way."""
 
     connections: int
@@ -67,18 +79,12 @@ class Requests:
         plural = "" if self.connections == 1 else "s"
         return f"{self.connections} connection{plural}, {self.records * self.size:,} B a request"
 
-    def prepare(self, bootstrap: str) -> None:
-        create_topic(bootstrap, _TOPIC, 1)
-
     def begin(self, bootstrap: str) -> Producers:
         return Producers(bootstrap, _TOPIC, self.connections, records=self.records, size=self.size)
 
-    def bare(self, clients: Producers) -> list[str]:
-        return _with(clients.answers)
-
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class Records(_OfOnePartition):
     """Of 100 bytes, to a reader that waits for each."""
 
     rate: int
@@ -87,14 +93,8 @@ class Records:
     def name(self) -> str:
         return f"{self.rate:,} records/s to a waiting fetch"
 
-    def prepare(self, bootstrap: str) -> None:
-        create_topic(bootstrap, _TOPIC, 1)
-
     def begin(self, bootstrap: str) -> Passing:
         return Passing(bootstrap, _TOPIC, self.rate)
-
-    def bare(self, clients: Passing) -> list[str]:
-        return _with(clients.answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,6 @@ class Fetches:
 
     def bare(self, clients: Reading) -> list[str]:
         return ["benchmarks.bare_reading", str(ANSWER_BYTES // PARTITION_BYTES)]
-
-
-def _with(answers: list[bytes]) -> list[str]:
-    return ["benchmarks.bare", *(answer.hex() for answer in answers)]
 
 
 LOADS: list[Load[Any]] = [

@@ -12,6 +12,7 @@
     reading, timestamps          which bytes answer a fetch; which offset answers a time
     rolling, flushing, truncating, retention, recovery, swaps     the rest of a log's life, a file each
     segment, segments            one .log file with its indexes; a log's segments in order
+    reserve                      padding ahead of its end, for the page cache
     offset_index, time_index, transaction_index, leader_epochs      what is looked up by what
     producer_state, producer_entry, producer_snapshot, producer_replay    who may append what next
     validation, validated, record_walk                    what a leader checks before an append

@@ -1,7 +1,7 @@
 """One segment: a `.log` file of batches in offset order, and the indexes that belong to it.
 
 A segment is written at its end only. Its size is what was written whole, wherever the file ends: a failed write is cut
-off again, and a preallocated file is longer until the segment is sealed.
+off again, and a preallocated file or one with a reserve is longer until the segment is sealed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kwire.ports.files import Buffer, File, FileSystem
 from kwire.protocol.records.header import HEADER_SIZE, LOG_OVERHEAD, read_header
-from kwire.storage import layout
+from kwire.storage import layout, reserve
 from kwire.storage.batch_walk import SEARCH_WINDOW, headers, plausible
 from kwire.storage.cold_reads import ColdRead
 from kwire.storage.damage import Damaged, Found, batches, spans
@@ -39,6 +39,7 @@ class Segment:
     __slots__ = (
         "_file",
         "_newest",
+        "_reserve_due",
         "_transactions",
         "base_offset",
         "created_ms",
@@ -51,6 +52,7 @@ class Segment:
         "indexes",
         "open_files",
         "recent",
+        "reserved",
         "roll_jitter_ms",
         "roll_limits",
         "size",
@@ -87,6 +89,8 @@ class Segment:
         """None while they are on disk only, or while there is no record; an append needs them."""
         self.recent: RecentBatches | None = None
         """Present in the segment that takes appends."""
+        self.reserved = False
+        """Whether a reserve may follow in the file."""
         self.used = False
         self.damaged: frozenset[int] = frozenset()
         """Positions of damage that the log was told of."""
@@ -94,6 +98,8 @@ class Segment:
         """Counts what makes a view of the content stale: truncations and the removal."""
         self._file: File | None = None
         self._newest: TimestampOffset | None = None
+        self._reserve_due = reserve.FIRST_AT
+        """The size from which on the next append makes a reserve."""
         self._transactions: list[AbortedTransaction] | None = None
 
     @classmethod
@@ -126,6 +132,7 @@ class Segment:
             file.truncate(0)
         if preallocate:
             file.truncate(preallocate)
+            segment._reserve_due = reserve.NEVER
         segment.begin_appends(base_offset)
         return segment
 
@@ -235,6 +242,9 @@ class Segment:
         position = self.size
         file = self._file or self.file
         self.used = True
+        if position >= self._reserve_due:
+            self._reserve_due = reserve.make(file, position, self._reserve_due)
+            self.reserved = True
         try:
             file.pwrite(buffers, position)
         except OSError:
@@ -257,6 +267,12 @@ class Segment:
             indexes.persist(self.files, self.path(""))
         self.size = position
 
+    def cut_reserve(self) -> None:
+        """Ends the file where the segment ends, until enough was appended for another reserve. Raises OSError."""
+        self.file.truncate(self.size)
+        self.reserved = False
+        self._reserve_due = self.size + reserve.FIRST_AT
+
     def seal(self) -> None:
         """The segment takes no more appends: its indexes are completed and written, unless it is empty.
 
@@ -267,8 +283,9 @@ class Segment:
             self.indexes.end()
             self.persist_indexes()
         path = self.path(layout.LOG)
-        if self.files.file_size(path) > self.size:  # preallocated
+        if self.files.file_size(path) > self.size:  # preallocated, or with a reserve
             self.files.open(path).truncate(self.size)
+        self.reserved = False
 
     # Reading
 

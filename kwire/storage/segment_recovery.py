@@ -12,7 +12,7 @@ from collections.abc import Collection
 from kwire.ports.files import FileSystem
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.header import NO_LEADER_EPOCH, BatchHeader
-from kwire.storage import layout
+from kwire.storage import layout, reserve
 from kwire.storage.batch_walk import verified
 from kwire.storage.damage import misplaced, next_batch
 from kwire.storage.leader_epochs import LeaderEpochCache
@@ -85,14 +85,17 @@ class SegmentRecovery:
                 if position is None and follower is not None and follower <= self._flushed:
                     valid, next_offset = segment.size, follower
         if valid < segment.size:
-            logger.warning(
-                "cutting %s from %d to %d bytes: no whole batch follows",
-                segment.path(layout.LOG),
-                segment.size,
-                valid,
-            )
+            torn = not reserve.only_padding(segment.file, valid, segment.size)
+            if torn:
+                logger.warning(
+                    "cutting %s from %d to %d bytes: no whole batch follows",
+                    segment.path(layout.LOG),
+                    segment.size,
+                    valid,
+                )
             segment.file.truncate(valid)
-            segment.file.sync()  # else a power cut might bring back what came behind, to go on after what is new
+            if torn:  # else a power cut might bring back what came behind, to go on after what is new
+                segment.file.sync()
             segment.size = valid
         indexes.end()
         indexes.rewrite()

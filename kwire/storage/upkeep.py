@@ -1,10 +1,11 @@
-"""What a LogManager does at intervals: retention, flushes, checkpoints, forgetting idle producers.
+"""What a LogManager does at intervals: retention, flushes, checkpoints, cutting reserves, forgetting idle producers.
 
     retention                       log.retention.check.interval.ms
     flush.ms of a topic             looked for every log.flush.scheduler.interval.ms, or every second
     recovery points                 log.flush.offset.checkpoint.interval.ms
     log start offsets               log.flush.start.offset.checkpoint.interval.ms
     high watermarks                 replica.high.watermark.checkpoint.interval.ms
+    reserves                        where nothing was appended for a second or two
     idle producers                  producer.id.expiration.check.interval.ms
 
 A checkpoint file that would say what it says already is not written: an idle broker leaves the disk alone.
@@ -26,6 +27,7 @@ from kwire.storage.checkpoints import TopicPartition
 from kwire.storage.log import Log
 from kwire.storage.log_dir import LogDir
 from kwire.storage.moving.future import FutureLog
+from kwire.storage.segment import Segment
 
 if TYPE_CHECKING:
     from kwire.storage.manager import LogManager
@@ -43,11 +45,17 @@ _FLUSH_PAUSE_MS = 10
 """The shortest, whatever flush.ms is: a look at thousands of logs takes about a millisecond."""
 
 
+_RESERVE_LOOK_MS = 1000
+"""Between two looks at the reserves of segments: one that did not grow in between has its reserve cut."""
+
+
 class Upkeep:
     """The loops of one manager."""
 
     def __init__(self, manager: LogManager) -> None:
         self._manager = manager
+        self._reserved: dict[Segment, int] = {}
+        """The size that a segment with a reserve had at the last look."""
 
     async def run(self) -> None:
         """Runs all loops until cancelled."""
@@ -61,6 +69,7 @@ class Upkeep:
         ]
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._repeat, self._flush_pause_ms, self.flush_due)
+            nursery.start_soon(self._repeat, lambda: _RESERVE_LOOK_MS, self.cut_reserves)
             for key, work in loops:
                 nursery.start_soon(self._repeat, partial(config.__getitem__, key), work)
 
@@ -103,6 +112,19 @@ class Upkeep:
         for log in list(self._manager.logs.values()):
             if log.unflushed and (now - log.last_flush) * 1000 >= log.config.flush_ms:
                 await self._tolerantly(log, log.flush)
+
+    async def cut_reserves(self) -> None:
+        """Cuts the reserves of segments that have not grown since the last look: their files are as long as they."""
+        before, self._reserved = self._reserved, {}
+        turn = Turn(self._manager.services.clock)
+        for log in list(self._manager.logs.values()):
+            active = log.segments.active
+            if active.reserved:
+                if before.get(active) == active.size:
+                    await self._tolerantly(log, _cut_reserve, log)
+                else:
+                    self._reserved[active] = active.size
+                await turn.share()
 
     async def _tolerantly(self, log: Log, work: Callable[..., Awaitable[object]], *arguments: object) -> None:
         """Does what a failure of one log must not keep from the others.
@@ -170,6 +192,14 @@ class Upkeep:
                 await self._manager.services.executor.run(log_dir.write_checkpoint, name, content)
             except OSError as error:
                 log_dir.fail(f"write of {name} failed", error)
+
+
+async def _cut_reserve(log: Log) -> None:
+    log.check_usable()
+    try:
+        log.segments.active.cut_reserve()
+    except OSError as error:
+        raise log.failed("cut", error) from error
 
 
 def _without(offsets: Mapping[TopicPartition, int], gone: Collection[TopicPartition]) -> dict[TopicPartition, int]:

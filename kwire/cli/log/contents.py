@@ -16,6 +16,7 @@ from kwire.protocol.records.header import HEADER_SIZE, MAGIC, BatchHeader, crc_m
 from kwire.storage import checkpoints, layout
 from kwire.storage.offset_index import OffsetIndex
 from kwire.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
+from kwire.storage.reserve import is_padding
 from kwire.storage.sparse_index import CorruptIndex
 from kwire.storage.time_index import TimeIndex
 from kwire.storage.transaction_index import decode_transactions
@@ -82,7 +83,7 @@ def _batches(file: BinaryIO, end: int, records: bool, decode: Decode | None) -> 
     position = 0
     while position < end:
         head = file.read(HEADER_SIZE)
-        if not any(head):
+        if is_padding(head):
             yield {"preallocated": end - position, "position": position}
             return
         if len(head) < HEADER_SIZE:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from io import FileIO
 
 from kwire.protocol.records.header import CODEC_MASK, HEADER_SIZE, MAGIC, BatchHeader, read_header
+from kwire.storage.reserve import is_padding
 
 WINDOW = 1024 * 1024
 """Bytes read at once: enough for the system to read ahead, and what stays in the processor's cache for the CRC."""
@@ -26,7 +27,7 @@ class NoBatch(Exception):
 def batches(file: FileIO, size: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
     """(position, header, whole batch) of the batches in the first `size` bytes. The CRC is not checked.
 
-    The memoryview is good until the next one is asked for. Raises NoBatch; zeros up to the end are an end like any.
+    The memoryview is good until the next one is asked for. Raises NoBatch; padding up to the end is an end like any.
     """
     data, start, position = memoryview(b""), 0, 0
     while position < size:
@@ -34,12 +35,12 @@ def batches(file: FileIO, size: int) -> Iterator[tuple[int, BatchHeader, memoryv
         if len(data) - at < HEADER_SIZE:
             data, start, at = _read(file, position, min(WINDOW, size - position)), position, 0
             if len(data) < HEADER_SIZE:
-                if not any(data):
+                if is_padding(data):
                     return
                 raise NoBatch(position, f"a torn batch: {len(data)} bytes are less than a header", torn=True)
         header = read_header(data, at)
         if header.magic != MAGIC or header.batch_length < HEADER_SIZE - 12:
-            if _only_zeros(file, position, size):
+            if _only_padding(file, position, size):
                 return
             raise NoBatch(position, f"no batch of format v2 (magic {header.magic}, length {header.batch_length})")
         if header.size > size - position:
@@ -84,10 +85,10 @@ def _read(file: FileIO, position: int, size: int) -> memoryview:
     return memoryview(file.read(size))
 
 
-def _only_zeros(file: FileIO, position: int, size: int) -> bool:
+def _only_padding(file: FileIO, position: int, size: int) -> bool:
     while position < size:
         data = _read(file, position, min(WINDOW, size - position))
-        if not data or any(data):
+        if not data or not is_padding(data):
             return False
         position += len(data)
     return True

@@ -20,6 +20,7 @@ from kwire.storage.checkpoints import encode_epochs, encode_offsets, encode_part
 from kwire.storage.offset_index import OffsetIndex
 from kwire.storage.producer_entry import BatchMetadata, ProducerEntry
 from kwire.storage.producer_snapshot import encode_snapshot
+from kwire.storage.reserve import PADDING
 from kwire.storage.time_index import TimeIndex
 from kwire.storage.transaction_index import AbortedTransaction
 
@@ -124,8 +125,9 @@ def test_a_log_dir(kwire, partition: Path) -> None:
     assert {"offset": 12, "position": 256} in found
 
 
-def test_zeros_at_the_end(kwire, partition: Path) -> None:
-    (partition / f"{NAME}.log").write_bytes(segment() + bytes(1000))
+@pytest.mark.parametrize("padding", [b"\0", PADDING])
+def test_padding_at_the_end(kwire, partition: Path, padding: bytes) -> None:
+    (partition / f"{NAME}.log").write_bytes(segment() + padding * 1000)
     assert lines(kwire, f"{partition}/{NAME}.log")[-1] == {"preallocated": 1000, "position": len(segment())}
 
 

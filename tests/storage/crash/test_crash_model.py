@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+from contextlib import ExitStack
 from dataclasses import replace
+from unittest.mock import patch
 
 import hypothesis.strategies as st
 from hypothesis import settings
@@ -27,7 +29,13 @@ KEYS = st.sampled_from("abc")
 SIZES = st.lists(st.tuples(KEYS, st.sampled_from([0, 20, 60])), min_size=1, max_size=3)
 IDEMPOTENT, TRANSACTIONAL, OTHER_TRANSACTIONAL = 1, 2, 3
 PRODUCERS = st.sampled_from([IDEMPOTENT, TRANSACTIONAL, OTHER_TRANSACTIONAL])
-UPKEEP = ["write_recovery_points", "write_log_start_offsets", "write_high_watermarks", "flush_due"]
+UPKEEP = [
+    "write_recovery_points",
+    "write_log_start_offsets",
+    "write_high_watermarks",
+    "flush_due",
+    "cut_reserves",
+]
 HOUR = 3_600_000
 
 CALLS = st.integers(0, 40)
@@ -36,9 +44,17 @@ KILLS = st.one_of(st.none(), st.none(), st.none(), CALLS)
 ENDS = st.tuples(st.booleans(), st.lists(st.tuples(CALLS, st.booleans()), max_size=2).map(tuple), st.booleans())
 """How the process ends (with the power?), how the starts after it, and whether it ends once more right after them."""
 SHARES = st.sampled_from([0.0, 0.3, 1.0])
+SMALL_RESERVES = {"FIRST_AT": 300, "STEP": 256, "LEFT": 64, "_PAGE": 16}
 
 
 class CrashMachine(RuleBasedStateMachine):
+    def __init__(self):
+        super().__init__()
+        self.undone = ExitStack()
+
+    def teardown(self):
+        self.undone.close()
+
     @initialize(
         order=st.sampled_from(Order),
         seed=st.integers(0, 1 << 30),
@@ -46,9 +62,10 @@ class CrashMachine(RuleBasedStateMachine):
         interval=st.sampled_from([0, 100, 4096]),
         flush_messages=st.sampled_from([1, 4, 1 << 60]),
         preallocate=st.booleans(),
+        reserves=st.booleans(),
         delay=st.sampled_from([0, HOUR]),
     )
-    def begin(self, order, seed, segment_bytes, interval, flush_messages, preallocate, delay):
+    def begin(self, order, seed, segment_bytes, interval, flush_messages, preallocate, reserves, delay):
         common = LogConfig(
             segment_bytes=segment_bytes,
             index_interval_bytes=interval,
@@ -59,6 +76,8 @@ class CrashMachine(RuleBasedStateMachine):
             retention_ms=10_000,
         )
         keyed = replace(common, cleanup_policy=frozenset({"compact"}))
+        if reserves:
+            self.undone.enter_context(patch.multiple("kwire.storage.reserve", **SMALL_RESERVES))
         self.flush_messages = flush_messages
         self.broker = Broker(order, seed, {KEPT: common, KEYED: keyed})
         self.histories = {KEPT: History(compacted=False), KEYED: History(compacted=True)}

@@ -18,6 +18,7 @@ from kwire.protocol.records.header import HEADER_SIZE, read_header, seal
 from kwire.storage import checkpoints, layout
 from kwire.storage.inspection.sizes import partition_sizes
 from kwire.storage.producer_snapshot import decode_snapshot, encode_snapshot
+from kwire.storage.reserve import PADDING
 from tests.storage.inspection.house import build, looked_through
 from tests.storage.support import batch
 
@@ -218,6 +219,8 @@ def edited(data: bytes, **fields: int) -> bytes:
         (edited(batch(["a", "b"]), attributes=int(Compression.GZIP)), True, "the batch at offset 0: "),
         (batch(["a"])[:16] + b"\1" + batch(["a"])[17:], False, "no batch of format v2 (magic 1"),
         (batch(["a"]) + bytes(100), False, None),
+        (batch(["a"]) + PADDING * 10 + bytes(100), False, None),
+        (batch(["a"]) + PADDING * 100 + b"a", False, "no batch of format v2 (magic 127"),
         (batch(["a"]) + batch(["a"]), False, "offset 0 comes after offset 0"),
     ],
 )

@@ -1,0 +1,59 @@
+"""Padding ahead of an active segment's end, so that the page cache holds what is appended in large folios.
+
+The system keeps what is written in folios as large as the write that made them, at places that are multiples of their
+size: a batch of 16 KiB, which begins anywhere, lies in folios of one and two pages, and whoever sends it looks up each.
+Padding makes folios of 256 KiB, which the batches then fill. The segment's file is longer than the segment meanwhile,
+until it is sealed or nothing was appended for a while (`upkeep`); after a kill the next start cuts it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from kwire.ports.files import Buffer, File
+
+STEP = 256 * 1024
+"""The reserve ends at a multiple of so many bytes. Half of it brings a third less of what it brings, four times nothing
+more."""
+
+LEFT = 64 * 1024
+"""So little of the reserve is left when more of it is made, so that also a large batch finds its place in it."""
+
+FIRST_AT = 512 * 1024
+"""A segment has none before so much was appended to it: it would be longer by more than half, and soon be cut again."""
+
+NEVER = 1 << 62
+"""At this size it is due where there is to be none: what was preallocated stays as it is."""
+
+PADDING = b"\x7f"
+"""Of this is a reserve. Apache Kafka's tools read it as a batch of 2 GiB that is not all there yet, and stop at it; at
+zeros, as `preallocate` makes them, DumpLogSegments fails."""
+
+_PAGE = 4096
+_PADDING = memoryview(PADDING * (STEP + LEFT))
+
+
+def make(file: File, end: int, due: int) -> int:
+    """Makes a reserve behind `end`, where the segment ends; returns at which size the next one is due.
+
+    `due`: what this returned for the last one, or where the first was due. Where the disk has no room for it there is
+    none: what is appended fits, or says itself that it does not.
+    """
+    start = max(due + LEFT, -(-end // _PAGE) * _PAGE)
+    upto = ((start + LEFT) // STEP + 1) * STEP
+    with suppress(OSError):
+        file.pwrite([_PADDING[: upto - start]], start)
+    return upto - LEFT
+
+
+def only_padding(file: File, start: int, end: int) -> bool:
+    """Whether nothing but a reserve lies in [start, end). Raises OSError. For a worker thread."""
+    return end - start <= STEP + 2 * LEFT + _PAGE and is_padding(file.pread(end - start, start))
+
+
+def is_padding(data: Buffer) -> bool:
+    """Whether these bytes are nothing but the file's room for more: a reserve, or the zeros of `preallocate`.
+
+    Both may stand there at once: of a reserve that did not reach the disk before the power went zeros are left.
+    """
+    return not bytes(data).strip(b"\0" + PADDING)

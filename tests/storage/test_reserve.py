@@ -1,0 +1,183 @@
+"""The padding ahead of an active segment's end."""
+
+import errno
+import logging
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kwire.ports.memory_files import MemoryFileSystem
+from kwire.storage import layout, reserve
+
+from .house import House, broken
+from .support import TOPIC_ID, Place, append, config, read_all
+
+LOG = f"/data/t-0/{layout.segment_name(0, layout.LOG)}"
+RECORD = "v" * 60_000
+ENOUGH = -(-reserve.FIRST_AT // len(RECORD)) + 1
+"""Records after which there is a reserve."""
+
+
+async def place_with_reserve(**values):
+    place = Place(**values)
+    log = place.open()
+    for _ in range(ENOUGH):
+        await append(log, RECORD)
+    assert place.memory.file_size(LOG) > log.segments.active.size
+    return place, log
+
+
+@given(sizes=st.lists(st.integers(1, 300_000), max_size=40))
+def test_it_is_made_ahead_and_overwrites_nothing(sizes):
+    file = MemoryFileSystem().open("/f", create=True)
+    content, due = b"", reserve.FIRST_AT
+    for number, size in enumerate(sizes, 1):
+        if len(content) >= due:
+            due = reserve.make(file, len(content), due)
+            assert len(content) + reserve.LEFT <= file.size() <= len(content) + reserve.LEFT + reserve.STEP + 4096
+            assert reserve.only_padding(file, len(content), file.size())
+        data = bytes([number]) * size
+        file.pwrite([data], len(content))
+        content += data
+        assert file.pread(len(content), 0) == content
+
+
+async def test_a_small_segment_has_none():
+    place = Place()
+    log = place.open()
+    await append(log, "x" * (reserve.FIRST_AT - 1000))
+    await append(log, "x")
+    assert place.memory.file_size(LOG) == log.segments.active.size
+
+
+async def test_closing_cuts_it():
+    place, log = await place_with_reserve()
+    await log.close()
+    assert place.memory.file_size(LOG) == log.segments.active.size
+
+
+@pytest.mark.parametrize("preallocate", [False, True])
+async def test_closing_cuts_also_what_was_flushed_before(preallocate, caplog):
+    place, log = await place_with_reserve(preallocate=preallocate, segment_bytes=4 * reserve.STEP)
+    known = read_all(log)
+    await log.flush()
+    await log.close()
+    assert place.memory.file_size(LOG) == log.segments.active.size
+    assert read_all(place.open()) == known
+    assert not caplog.records
+
+
+async def test_rolling_cuts_it():
+    place, log = await place_with_reserve()
+    log.roll()
+    assert place.memory.file_size(LOG) == log.segments[0].size
+
+
+async def test_truncating_cuts_it_and_appends_go_on():
+    place, log = await place_with_reserve()
+    log.truncate_to(2)
+    assert place.memory.file_size(LOG) == log.segments.active.size
+    for _ in range(2 * ENOUGH):
+        await append(log, RECORD)
+    known = read_all(log)
+    assert len(known) == 2 + 2 * ENOUGH
+    assert read_all(place.open(clean=False)) == known
+
+
+async def test_after_a_kill_it_is_cut_without_a_word(caplog):
+    place, log = await place_with_reserve()
+    known = read_all(log)
+    again = place.open(clean=False)
+    assert read_all(again) == known
+    assert place.memory.file_size(LOG) == again.segments.active.size
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+    await append(again, "x")
+    assert read_all(again) == [*known, (len(known), "x")]
+
+
+@pytest.mark.parametrize(("found", "told"), [(b"x", True), (bytes(4096), False)])
+async def test_a_batch_that_is_torn_within_it_is_told_of(found, told, caplog):
+    """Zeros are left of a reserve that did not reach the disk."""
+    place, log = await place_with_reserve()
+    known = read_all(log)
+    place.memory.open(LOG).pwrite([found], log.segments.active.size + 100)
+    assert read_all(place.open(clean=False)) == known
+    assert ("no whole batch follows" in caplog.text) is told
+
+
+async def test_a_full_disk_takes_what_fits_without_one():
+    place = Place()
+    log = place.open()
+
+    def fault(operation, path, size):
+        if operation == "write" and path == LOG and size > len(RECORD) + 1000:  # no batch, but a reserve
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+        return None
+
+    place.memory.fault = fault
+    for _ in range(ENOUGH + 1):
+        await append(log, RECORD)
+    assert log.log_dir.online
+    assert place.memory.file_size(LOG) == log.segments.active.size
+    assert len(read_all(place.open(clean=False))) == ENOUGH + 1
+
+
+# Upkeep
+
+
+async def house_with_reserve(**values):
+    house = House()
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config(**values))
+    for _ in range(ENOUGH):
+        await append(log, RECORD)
+    assert house.files.file_size(LOG) > log.segments.active.size
+    return house, managed, log
+
+
+async def test_it_is_cut_where_nothing_was_appended_between_two_looks():
+    house, managed, log = await house_with_reserve()
+    for _ in range(3):
+        await managed.upkeep.cut_reserves()
+        assert house.files.file_size(LOG) > log.segments.active.size
+        await append(log, "x")
+    for _ in range(3):
+        await managed.upkeep.cut_reserves()
+    assert house.files.file_size(LOG) == log.segments.active.size
+    await append(log, "x" * (reserve.FIRST_AT - 1000))
+    await append(log, "x")
+    assert house.files.file_size(LOG) == log.segments.active.size  # now and then a record makes none
+    await append(log, RECORD)
+    await append(log, RECORD)
+    assert house.files.file_size(LOG) > log.segments.active.size
+    known = read_all(log)
+    await house.stop(managed)
+    managed = await house.start()
+    assert read_all(managed.logs["t", 0]) == known
+
+
+async def test_what_was_preallocated_stays_so():
+    house, managed, log = await house_with_reserve(preallocate=True, segment_bytes=8 * reserve.STEP)
+    for _ in range(3):
+        await managed.upkeep.cut_reserves()
+    assert house.files.file_size(LOG) == log.config.segment_bytes
+
+
+async def test_a_cut_that_fails_takes_the_log_dir_offline():
+    house, managed, log = await house_with_reserve()
+    house.files.fault = broken(LOG, "truncate")
+    await managed.upkeep.cut_reserves()
+    await managed.upkeep.cut_reserves()
+    assert not log.log_dir.online
+    await managed.upkeep.cut_reserves()
+
+
+async def test_the_loop_cuts_it(autojump_clock):
+    house, managed, log = await house_with_reserve()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(managed.run)
+        await trio.sleep(5)
+        nursery.cancel_scope.cancel()
+    assert house.files.file_size(LOG) == log.segments.active.size

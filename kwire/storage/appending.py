@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kwire.ports.files import Buffer
 from kwire.protocol.records.control import read_end_txn_marker
 from kwire.protocol.records.header import CONTROL_FLAG, LOG_OVERHEAD, NO_TIMESTAMP, TRANSACTIONAL_FLAG
-from kwire.storage import rolling
+from kwire.storage import reserve, rolling
 from kwire.storage.append_info import AppendInfo
 from kwire.storage.producer_entry import BatchMetadata
 from kwire.storage.producer_state import ProducerUpdate
@@ -63,7 +63,10 @@ def append(
     if room is not None and origin is not Origin.TIERING:
         room.check(size, coordinator=origin is Origin.COORDINATOR)
     try:
-        rolling.segment_for(log, size, first_offset, last_offset, newest).append(buffers, batches)
+        segment = rolling.segment_for(log, size, first_offset, last_offset, newest)
+        if segment.size >= segment.reserve_due and (room is None or room.spares(reserve.MOST)):
+            segment.make_reserve()
+        segment.append(buffers, batches)
         log.log_end_offset = last_offset + 1
         log.changed = True
         if update is not None:

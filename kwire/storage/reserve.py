@@ -19,6 +19,9 @@ more."""
 LEFT = 64 * 1024
 """So little of the reserve is left when more of it is made, so that also a large batch finds its place in it."""
 
+MOST = STEP + LEFT
+"""So much may be made at once."""
+
 FIRST_AT = 512 * 1024
 """A segment has none before so much was appended to it: it would be longer by more than half, and soon be cut again."""
 
@@ -30,7 +33,7 @@ PADDING = b"\x7f"
 zeros, as `preallocate` makes them, DumpLogSegments fails."""
 
 _PAGE = 4096
-_PADDING = memoryview(PADDING * (STEP + LEFT))
+_PADDING = memoryview(PADDING * MOST)
 
 
 def make(file: File, end: int, due: int) -> int:
@@ -48,7 +51,7 @@ def make(file: File, end: int, due: int) -> int:
 
 def only_padding(file: File, start: int, end: int) -> bool:
     """Whether nothing but a reserve lies in [start, end). Raises OSError. For a worker thread."""
-    return end - start <= STEP + 2 * LEFT + _PAGE and is_padding(file.pread(end - start, start))
+    return end - start <= MOST + LEFT + _PAGE and is_padding(file.pread(end - start, start))
 
 
 def is_padding(data: Buffer) -> bool:

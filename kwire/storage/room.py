@@ -101,6 +101,13 @@ class Room:
         if not self._look(writers, size):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"The volume of {self._name} is full")
 
+    def spares(self, size: int) -> bool:
+        """Whether `size` bytes may be written that nobody needs, which count as written then. Asks nobody."""
+        if self._producers.left < size:
+            return False
+        self._producers.left -= size
+        return True
+
     @property
     def spare(self) -> int:
         """Bytes that are left above what is kept and reserved, less than none perhaps. Asks the system."""

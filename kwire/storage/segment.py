@@ -39,7 +39,6 @@ class Segment:
     __slots__ = (
         "_file",
         "_newest",
-        "_reserve_due",
         "_transactions",
         "base_offset",
         "created_ms",
@@ -52,6 +51,7 @@ class Segment:
         "indexes",
         "open_files",
         "recent",
+        "reserve_due",
         "reserved",
         "roll_jitter_ms",
         "roll_limits",
@@ -89,6 +89,8 @@ class Segment:
         """None while they are on disk only, or while there is no record; an append needs them."""
         self.recent: RecentBatches | None = None
         """Present in the segment that takes appends."""
+        self.reserve_due = reserve.FIRST_AT
+        """The size from which on there is to be another reserve."""
         self.reserved = False
         """Whether a reserve may follow in the file."""
         self.used = False
@@ -98,8 +100,6 @@ class Segment:
         """Counts what makes a view of the content stale: truncations and the removal."""
         self._file: File | None = None
         self._newest: TimestampOffset | None = None
-        self._reserve_due = reserve.FIRST_AT
-        """The size from which on the next append makes a reserve."""
         self._transactions: list[AbortedTransaction] | None = None
 
     @classmethod
@@ -132,7 +132,7 @@ class Segment:
             file.truncate(0)
         if preallocate:
             file.truncate(preallocate)
-            segment._reserve_due = reserve.NEVER
+            segment.reserve_due = reserve.NEVER
         segment.begin_appends(base_offset)
         return segment
 
@@ -242,9 +242,6 @@ class Segment:
         position = self.size
         file = self._file or self.file
         self.used = True
-        if position >= self._reserve_due:
-            self._reserve_due = reserve.make(file, position, self._reserve_due)
-            self.reserved = True
         try:
             file.pwrite(buffers, position)
         except OSError:
@@ -267,11 +264,16 @@ class Segment:
             indexes.persist(self.files, self.path(""))
         self.size = position
 
+    def make_reserve(self) -> None:
+        """To be called before an append where one is due."""
+        self.reserve_due = reserve.make(self.file, self.size, self.reserve_due)
+        self.reserved = True
+
     def cut_reserve(self) -> None:
         """Ends the file where the segment ends, until enough was appended for another reserve. Raises OSError."""
         self.file.truncate(self.size)
         self.reserved = False
-        self._reserve_due = self.size + reserve.FIRST_AT
+        self.reserve_due = self.size + reserve.FIRST_AT
 
     def seal(self) -> None:
         """The segment takes no more appends: its indexes are completed and written, unless it is empty.

@@ -2,6 +2,7 @@
 
 import errno
 import logging
+from types import SimpleNamespace
 
 import pytest
 import trio
@@ -122,6 +123,18 @@ async def test_a_full_disk_takes_what_fits_without_one():
     assert log.log_dir.online
     assert place.memory.file_size(LOG) == log.segments.active.size
     assert len(read_all(place.open(clean=False))) == ENOUGH + 1
+
+
+async def test_a_nearly_full_volume_has_none():
+    place = Place()
+    log = place.open()
+    log.log_dir.room = SimpleNamespace(check=lambda size, coordinator: None, spares=lambda size: False)
+    for _ in range(ENOUGH):
+        await append(log, RECORD)
+    assert place.memory.file_size(LOG) == log.segments.active.size
+    log.log_dir.room.spares = lambda size: True
+    await append(log, RECORD)
+    assert place.memory.file_size(LOG) > log.segments.active.size
 
 
 # Upkeep

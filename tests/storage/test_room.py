@@ -48,6 +48,22 @@ def written(room: Room, volume: Volume, size: int, most: int = 1_000_000) -> int
     return most
 
 
+def test_what_nobody_needs_is_written_where_there_is_room_for_it() -> None:
+    volume = Volume(1 << 40, 9 * MIB)
+    room = room_of(volume)
+    assert not room.spares(1000)  # it is not known yet
+    assert room.admits(1000)
+    looks = volume.looks
+    taken = 0
+    while room.spares(1000):
+        taken += 1000
+        volume.usable[ONE] -= 1000
+    assert volume.usable[ONE] > 4 * MIB
+    assert taken > 3 * MIB
+    assert volume.looks == looks
+    assert written(room, volume, 1000) > 3 * MIB // 1000
+
+
 @pytest.mark.parametrize(
     ("total", "logs", "kept"),
     [(1 << 40, 0, MIB), (1 << 40, 100, MIB + 100 * 32 * 1024), (10 * MIB, 100, MIB // 2), (1 * MIB, 0, MIB // 20)],

@@ -18,6 +18,7 @@ from kwire.storage.verification import VerificationGuard
 
 if TYPE_CHECKING:
     from kwire.storage.log import Log
+    from kwire.storage.segment import Segment
 
 _new = tuple.__new__
 """Makes a named tuple in one call of C."""
@@ -64,8 +65,8 @@ def append(
         room.check(size, coordinator=origin is Origin.COORDINATOR)
     try:
         segment = rolling.segment_for(log, size, first_offset, last_offset, newest)
-        if segment.size >= segment.reserve_due and (room is None or room.spares(reserve.MOST)):
-            segment.make_reserve()
+        if segment.size >= segment.reserve_due:
+            _make_reserve(log, segment)
         segment.append(buffers, batches)
         log.log_end_offset = last_offset + 1
         log.changed = True
@@ -77,6 +78,12 @@ def append(
         raise log.failed("append", error) from error
     producers.end_offset = last_offset + 1
     return _new(AppendInfo, (first_offset, last_offset, newest, log_append_time, log.log_start_offset, False))
+
+
+def _make_reserve(log: Log, segment: Segment) -> None:
+    room = log.log_dir.room
+    if log.config.flush_messages >= reserve.FLUSHED_OFTEN and (room is None or room.spares(reserve.MOST)):
+        segment.make_reserve(log.config.segment_bytes)
 
 
 def _duplicate(log: Log, known: BatchMetadata) -> AppendInfo:

@@ -6,7 +6,8 @@
 A batch whose length can still be trusted is stepped over: the next one begins where it ends. Otherwise the next one is
 searched for, byte by byte. What looks like a batch might be one that a producer has put into a record's value, so that
 it counts only as the first of a chain of whole batches, offsets ascending, that comes out exactly at a place where a
-batch is known to end: the segment's end, or one that the index names. A value never reaches to the end of its batch.
+batch is known to end: the segment's end, the beginning of a reserve, or one that the index names. A value never
+reaches to the end of its batch.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kwire.ports.files import File
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import HEADER_SIZE, MAGIC, BatchHeader, read_header
+from kwire.storage import reserve
 from kwire.storage.batch_walk import SCAN_WINDOW, SEARCH_WINDOW, headers, plausible, verified
 
 logger = logging.getLogger(__name__)
@@ -109,7 +111,8 @@ def _is_chain(file: File, position: int, end: int, next_offset: int, known: Coll
         if header.base_offset < next_offset:
             return False
         next_offset = header.next_offset
-        if place + header.size in known:
+        after = place + header.size
+        if after in known or reserve.follows(file, after, end):
             return True
     return False
 

@@ -300,7 +300,7 @@ class _Loader:
             size = segment.size
             follower = segments[number + 1].base_offset if number + 1 < len(segments) else None
             next_offset = scan.recover(segment, follower)
-            if segment.size < size:
+            if segment.size < size and next_offset != follower:  # else nothing is missing
                 self._cut(segments[number + 1 :], next_offset)
                 break
         return next_offset

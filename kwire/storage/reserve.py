@@ -23,7 +23,10 @@ MOST = STEP + LEFT
 """So much may be made at once."""
 
 FIRST_AT = 512 * 1024
-"""A segment has none before so much was appended to it: it would be longer by more than half, and soon be cut again."""
+"""So much is appended to a segment before it has one: it would be longer by more than half, and soon be cut again."""
+
+FLUSHED_OFTEN = 10_000
+"""A log whose flush.messages is less has none: with each flush the system would write the padding to the disk first."""
 
 NEVER = 1 << 62
 """At this size it is due where there is to be none: what was preallocated stays as it is."""
@@ -32,26 +35,32 @@ PADDING = b"\x7f"
 """Of this is a reserve. Apache Kafka's tools read it as a batch of 2 GiB that is not all there yet, and stop at it; at
 zeros, as `preallocate` makes them, DumpLogSegments fails."""
 
-_PAGE = 4096
+_LONGEST = MOST + LEFT
 _PADDING = memoryview(PADDING * MOST)
 
 
-def make(file: File, end: int, due: int) -> int:
-    """Makes a reserve behind `end`, where the segment ends; returns at which size the next one is due.
+def make(file: File, end: int, made: int, limit: int) -> int:
+    """Makes a reserve behind `end`, where the segment ends, or more of it; returns where it ends now.
 
-    `due`: what this returned for the last one, or where the first was due. Where the disk has no room for it there is
-    none: what is appended fits, or says itself that it does not.
+    `made`: where it ended before, 0 where there was none. `limit`: the segment's greatest size, which the file keeps as
+    well. Where the disk has no room for it there is none: what is appended fits, or says itself that it does not.
     """
-    start = max(due + LEFT, -(-end // _PAGE) * _PAGE)
-    upto = ((start + LEFT) // STEP + 1) * STEP
-    with suppress(OSError):
-        file.pwrite([_PADDING[: upto - start]], start)
-    return upto - LEFT
+    start = max(end, made)
+    upto = min(((start + LEFT) // STEP + 1) * STEP, limit)
+    if upto > start:
+        with suppress(OSError):
+            file.pwrite([_PADDING[: upto - start]], start)
+    return max(start, upto)
 
 
 def only_padding(file: File, start: int, end: int) -> bool:
-    """Whether nothing but a reserve lies in [start, end). Raises OSError. For a worker thread."""
-    return end - start <= MOST + LEFT + _PAGE and is_padding(file.pread(end - start, start))
+    """Whether what lies in [start, end) is no more than a reserve. Raises OSError. For a worker thread."""
+    return end - start <= _LONGEST and is_padding(file.pread(end - start, start))
+
+
+def follows(file: File, start: int, end: int) -> bool:
+    """Whether a reserve lies in [start, end), and no zeros, which may be the end of a batch. Raises OSError."""
+    return 0 < end - start <= _LONGEST and not file.pread(end - start, start).strip(PADDING)
 
 
 def is_padding(data: Buffer) -> bool:

@@ -52,7 +52,7 @@ class Segment:
         "open_files",
         "recent",
         "reserve_due",
-        "reserved",
+        "reserve_end",
         "roll_jitter_ms",
         "roll_limits",
         "size",
@@ -89,10 +89,10 @@ class Segment:
         """None while they are on disk only, or while there is no record; an append needs them."""
         self.recent: RecentBatches | None = None
         """Present in the segment that takes appends."""
-        self.reserve_due = reserve.FIRST_AT
-        """The size from which on there is to be another reserve."""
-        self.reserved = False
-        """Whether a reserve may follow in the file."""
+        self.reserve_due = size + reserve.FIRST_AT
+        """The size from which on there is to be more of a reserve."""
+        self.reserve_end = 0
+        """Where the reserve ends in the file; 0 where there is none."""
         self.used = False
         self.damaged: frozenset[int] = frozenset()
         """Positions of damage that the log was told of."""
@@ -247,6 +247,7 @@ class Segment:
         except OSError:
             with contextlib.suppress(OSError):
                 file.truncate(position)
+            self.forget_reserve()
             raise
         indexes, recent = self.indexes or self.ready_indexes(may_block=True), self.recent
         assert recent is not None
@@ -264,15 +265,20 @@ class Segment:
             indexes.persist(self.files, self.path(""))
         self.size = position
 
-    def make_reserve(self) -> None:
-        """To be called before an append where one is due."""
-        self.reserve_due = reserve.make(self.file, self.size, self.reserve_due)
-        self.reserved = True
+    def make_reserve(self, limit: int) -> None:
+        """To be called before an append where one is due. `limit`: segment.bytes."""
+        end = reserve.make(self.file, self.size, self.reserve_end, limit)
+        self.reserve_due = end - reserve.LEFT if end > max(self.size, self.reserve_end) else reserve.NEVER
+        self.reserve_end = end
 
     def cut_reserve(self) -> None:
         """Ends the file where the segment ends, until enough was appended for another reserve. Raises OSError."""
         self.file.truncate(self.size)
-        self.reserved = False
+        self.forget_reserve()
+
+    def forget_reserve(self) -> None:
+        """The file has none."""
+        self.reserve_end = 0
         self.reserve_due = self.size + reserve.FIRST_AT
 
     def seal(self) -> None:
@@ -287,7 +293,7 @@ class Segment:
         path = self.path(layout.LOG)
         if self.files.file_size(path) > self.size:  # preallocated, or with a reserve
             self.files.open(path).truncate(self.size)
-        self.reserved = False
+        self.forget_reserve()
 
     # Reading
 
@@ -475,6 +481,7 @@ class Segment:
         if found is not None:
             self.file.truncate(found[0])
             self.size = found[0]
+            self.forget_reserve()
         self.drop_transactions(offset)
         indexes.truncate_to(offset)
         indexes.newest = self._scan_newest(indexes)

@@ -119,7 +119,7 @@ class Upkeep:
         turn = Turn(self._manager.services.clock)
         for log in list(self._manager.logs.values()):
             active = log.segments.active
-            if active.reserved:
+            if active.reserve_end:
                 if before.get(active) == active.size:
                     await self._tolerantly(log, _cut_reserve, log)
                 else:

@@ -30,17 +30,28 @@ async def place_with_reserve(**values):
     return place, log
 
 
-@given(sizes=st.lists(st.integers(1, 300_000), max_size=40))
-def test_it_is_made_ahead_and_overwrites_nothing(sizes):
+@given(
+    sizes=st.lists(st.integers(1, 300_000), max_size=40),
+    limit=st.sampled_from([1 << 30, 1_000_001]),
+    cuts=st.sets(st.integers(0, 40), max_size=3),
+)
+def test_it_is_made_ahead_and_overwrites_nothing(sizes, limit, cuts):
     file = MemoryFileSystem().open("/f", create=True)
-    content, due = b"", reserve.FIRST_AT
+    content, made = b"", 0
     for number, size in enumerate(sizes, 1):
-        if len(content) >= due:
-            due = reserve.make(file, len(content), due)
-            assert len(content) + reserve.LEFT <= file.size() <= len(content) + reserve.LEFT + reserve.STEP + 4096
-            assert reserve.only_padding(file, len(content), file.size())
+        end = len(content)
+        if number in cuts:
+            file.truncate(end)
+            made = 0
+        if end >= made - reserve.LEFT:
+            made = reserve.make(file, end, made, limit)
+            assert made == file.size() == max(end, min(made, limit))
+            assert made >= min(end + reserve.LEFT, limit)
+            assert made <= end + 2 * reserve.LEFT + reserve.STEP
+            assert reserve.only_padding(file, end, made)
+            assert reserve.follows(file, end, made) is (made > end)
         data = bytes([number]) * size
-        file.pwrite([data], len(content))
+        file.pwrite([data], end)
         content += data
         assert file.pread(len(content), 0) == content
 
@@ -85,6 +96,78 @@ async def test_truncating_cuts_it_and_appends_go_on():
     known = read_all(log)
     assert len(known) == 2 + 2 * ENOUGH
     assert read_all(place.open(clean=False)) == known
+
+
+async def test_a_truncation_leaves_no_zeros_before_the_next_one():
+    place, log = await place_with_reserve()
+    log.truncate_to(2)
+    for _ in range(ENOUGH):
+        await append(log, RECORD)
+    active = log.segments.active
+    assert reserve.follows(active.file, active.size, place.memory.file_size(LOG))
+
+
+async def test_a_failed_write_leaves_no_zeros_before_the_next_one():
+    place, log = await place_with_reserve()
+    active = log.segments.active
+    place.memory.fault = broken(LOG, "write")
+    with pytest.raises(OSError, match="Input/output error"):
+        active.append([b"x" * 100], [])
+    place.memory.fault = None
+    assert place.memory.file_size(LOG) == active.size
+    active.make_reserve(1 << 30)
+    assert reserve.follows(active.file, active.size, place.memory.file_size(LOG))
+
+
+async def test_after_a_clean_stop_not_the_first_append_makes_one():
+    place, log = await place_with_reserve()
+    await log.close()
+    again = place.open()
+    await append(again, "x")
+    assert place.memory.file_size(LOG) == again.segments.active.size
+
+
+async def test_the_file_does_not_outgrow_segment_bytes():
+    place = Place(segment_bytes=600_000)
+    log = place.open()
+    for _ in range(ENOUGH):
+        await append(log, RECORD)
+        assert all(place.memory.file_size(segment.path(layout.LOG)) <= 600_000 for segment in log.segments)
+    assert place.memory.file_size(LOG) == log.segments[0].size
+    assert len(log.segments) == 2
+
+
+async def test_a_log_that_is_flushed_often_has_none():
+    place = Place(flush_messages=1)
+    log = place.open()
+    for _ in range(ENOUGH):
+        await append(log, RECORD)
+    assert place.memory.file_size(LOG) == log.segments.active.size
+
+
+async def test_behind_damage_a_chain_of_batches_may_end_where_it_begins():
+    place, log = await place_with_reserve(index_interval_bytes=1 << 30)
+    for number in range(20):
+        await append(log, f"{number}")
+    await log.flush()
+    active = log.segments.active
+    place.memory.open(LOG).pwrite([b"x"], active.find(ENOUGH + 3)[0] + 16)  # its magic
+    again = place.open(clean=False, recovery_point=log.log_end_offset)
+    assert again.log_end_offset == ENOUGH + 20
+    assert [offset for offset, _ in read_all(again, ENOUGH + 4)] == list(range(ENOUGH + 4, ENOUGH + 20))
+
+
+async def test_a_sealed_segment_that_kept_it_takes_none_with_it():
+    """The power went before the cut was on the disk."""
+    place, log = await place_with_reserve()
+    kept = place.memory.read(LOG)[log.segments.active.size :]
+    size = log.segments.active.size
+    log.roll()
+    await append(log, "x")
+    known = read_all(log)
+    place.memory.open(LOG).pwrite([kept], size)
+    assert read_all(place.open(clean=False)) == known
+    assert place.memory.file_size(LOG) == size
 
 
 async def test_after_a_kill_it_is_cut_without_a_word(caplog):

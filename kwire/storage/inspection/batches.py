@@ -40,9 +40,11 @@ def batches(file: FileIO, size: int) -> Iterator[tuple[int, BatchHeader, memoryv
                 raise NoBatch(position, f"a torn batch: {len(data)} bytes are less than a header", torn=True)
         header = read_header(data, at)
         if header.magic != MAGIC or header.batch_length < HEADER_SIZE - 12:
-            if _only_padding(file, position, size):
+            if only_padding(file, position, size):
                 return
-            raise NoBatch(position, f"no batch of format v2 (magic {header.magic}, length {header.batch_length})")
+            torn = position + HEADER_SIZE < size and only_padding(file, position + HEADER_SIZE, size)
+            text = f"no batch of format v2 (magic {header.magic}, length {header.batch_length})"
+            raise NoBatch(position, text, torn=torn)
         if header.size > size - position:
             raise NoBatch(position, f"a torn batch: {size - position} of {header.size} bytes", torn=True)
         if header.size > len(data) - at:
@@ -52,6 +54,16 @@ def batches(file: FileIO, size: int) -> Iterator[tuple[int, BatchHeader, memoryv
                 raise NoBatch(position, f"a torn batch: {len(data)} of {header.size} bytes", torn=True)
         yield position, header, data[at : at + header.size]
         position += header.size
+
+
+def only_padding(file: FileIO, position: int, size: int) -> bool:
+    """Whether from `position` up to `size` there is nothing but a reserve, or what was preallocated."""
+    while position < size:
+        data = _read(file, position, min(WINDOW, size - position))
+        if not data or not is_padding(data):
+            return False
+        position += len(data)
+    return True
 
 
 def header_fault(header: BatchHeader, next_offset: int, base_offset: int) -> str | None:
@@ -83,12 +95,3 @@ def header_oddity(header: BatchHeader) -> str | None:
 def _read(file: FileIO, position: int, size: int) -> memoryview:
     file.seek(position)
     return memoryview(file.read(size))
-
-
-def _only_padding(file: FileIO, position: int, size: int) -> bool:
-    while position < size:
-        data = _read(file, position, min(WINDOW, size - position))
-        if not data or not is_padding(data):
-            return False
-        position += len(data)
-    return True

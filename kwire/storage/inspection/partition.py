@@ -9,12 +9,13 @@ from kwire.ports.input import open_input
 from kwire.protocol.records.header import BatchHeader, crc_matches
 from kwire.storage import checkpoints, layout
 from kwire.storage.checkpoints import CorruptCheckpoint
-from kwire.storage.inspection.batches import NoBatch, batches, header_fault, header_oddity
+from kwire.storage.inspection.batches import NoBatch, batches, header_fault, header_oddity, only_padding
 from kwire.storage.inspection.fault import Findings
 from kwire.storage.inspection.indexes import OffsetIndexCheck, Tell, TimeIndexCheck
 from kwire.storage.inspection.records import records_fault
 from kwire.storage.inspection.transactions import ProducersCheck, check_order
 from kwire.storage.producer_snapshot import CorruptSnapshotError, decode_snapshot
+from kwire.storage.reserve import PADDING
 from kwire.storage.sparse_index import CorruptIndex
 from kwire.storage.transaction_index import AbortedTransaction, decode_transactions
 
@@ -134,6 +135,9 @@ class PartitionInspection:
         with open_input(path) as file:
             try:
                 for position, header, batch in batches(file, size):
+                    end = position + header.size
+                    if batch[-1:] == PADDING and not crc_matches(header, batch) and only_padding(file, end, size):
+                        raise NoBatch(position, f"a torn batch of {header.size} bytes, in a reserve", torn=True)
                     self._batch(path, base_offset, position, header, batch, listed)
                     if header.control:
                         markers.add(header.base_offset)
@@ -141,7 +145,7 @@ class PartitionInspection:
                         offsets.batch(position, header)
                     if times is not None:
                         times.batch(header)
-                    done = position + header.size
+                    done = end
                     self._findings.advance(header.size)
             except NoBatch as error:
                 self._findings.advance(size - done)

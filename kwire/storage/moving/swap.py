@@ -112,6 +112,7 @@ def _go_on_in(future: FutureLog) -> None:
     log.epochs.file_has(future.epochs)
     _relocate(log, future.dir)
     active = log.segments.active
+    active.forget_reserve()
     if active.indexes is not None:
         active.indexes.rewrite()
 

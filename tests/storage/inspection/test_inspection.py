@@ -257,6 +257,19 @@ def test_a_lock_is_seen(log_dir: Path) -> None:
     assert not in_use(str(log_dir / "none"))
 
 
+@pytest.mark.parametrize("there", [20, 80])
+def test_what_a_broker_at_work_has_written_half_into_a_reserve(log_dir: Path, there: int) -> None:
+    *_, last = logs(log_dir / "t-0")
+    data = last.read_bytes()
+    last.write_bytes(data + batch(["a", "b" * 100])[:there] + PADDING * 1000)
+    (said,) = texts(log_dir)
+    assert "note" not in said
+    with at_work(log_dir):
+        said = texts(log_dir)[-1]
+        assert f"byte {len(data)}: note: " in said
+        assert "being written" in said
+
+
 def test_while_a_broker_is_at_work_only_batches_are_looked_at(log_dir: Path) -> None:
     """Whatever else is not as it should be may be so because it has just been changed."""
     first, second, last = logs(log_dir / "t-0")

@@ -9,7 +9,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.storage import layout
+from kwire.storage import layout, reserve
 from tests.storage.house import OTHER_ID, House, broken
 from tests.storage.support import T0, append, config, end_transaction, idempotent, placed, read_all
 
@@ -78,6 +78,24 @@ async def test_after_a_kill_right_behind_the_swap_nothing_is_missing(autojump_cl
     log = (await house.start()).logs["t", 0]
     assert (log.dir, read_all(log), log.log_start_offset) == (f"{TWO}/t-0", before, 7)
     assert log.epochs.entries() == epochs
+
+
+async def test_a_reserve_stays_behind(autojump_clock) -> None:
+    house = House([ONE, TWO])
+    managed = await house.start()
+    log = await a_log(managed, segment_bytes=1 << 30)
+    while not log.segments.active.reserve_end:
+        await append(log, "x" * 60_000)
+    before = read_all(log)
+    async with moving(managed):
+        await managed.moves.move(log, managed.dirs[1])
+        await moved(log, managed.dirs[1])
+    active = log.segments.active
+    assert (active.reserve_end, active.file.size()) == (0, active.size)
+    assert read_all(log) == before
+    while not active.reserve_end:
+        await append(log, "x" * 60_000)
+    assert reserve.follows(active.file, active.size, active.file.size())
 
 
 async def test_it_is_written_and_read_meanwhile(autojump_clock) -> None:

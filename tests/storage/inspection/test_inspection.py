@@ -277,6 +277,8 @@ def test_while_a_broker_is_at_work_only_batches_are_looked_at(log_dir: Path) -> 
     second.unlink()
     for snapshot in (log_dir / "t-0").glob("*.snapshot"):
         snapshot.write_bytes(b"half of it")
+    for name in (layout.PARTITION_METADATA, layout.LEADER_EPOCHS):
+        (log_dir / "t-0" / name).write_bytes(b"")  # it has just been made
     last.write_bytes(last.read_bytes()[:-3])
     last.with_suffix(".log.deleted").touch()
     with at_work(log_dir):

@@ -181,8 +181,7 @@ async def test_what_is_answered_meanwhile_comes_behind_it(held: Held) -> None:
 async def test_who_takes_long_when_called_back_is_still_told_of_room(held: Held) -> None:
     """And has nothing to send, which would have it look for room."""
     assert await held.takes(LARGE // 4) == CONTENT[: LARGE // 4]
-    await trio.testing.wait_all_tasks_blocked()
-    assert held.stream.held_up
+    await until(lambda: held.stream.held_up)
 
     def slowly(_: bytes) -> tuple[()]:
         time.sleep(2 * TURN_SECONDS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from io import FileIO
 
-from kwire.protocol.records.header import CODEC_MASK, HEADER_SIZE, MAGIC, BatchHeader, read_header
-from kwire.storage.reserve import is_padding
+from kwire.protocol.records.header import CODEC_MASK, HEADER_SIZE, MAGIC, BatchHeader, crc_matches, read_header
+from kwire.storage.reserve import PADDING, is_padding
 
 WINDOW = 1024 * 1024
 """Bytes read at once: enough for the system to read ahead, and what stays in the processor's cache for the CRC."""
@@ -25,7 +25,7 @@ class NoBatch(Exception):
 
 
 def batches(file: FileIO, size: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """(position, header, whole batch) of the batches in the first `size` bytes. The CRC is not checked.
+    """(position, header, whole batch) of the batches in the first `size` bytes. The CRC is the caller's to check.
 
     The memoryview is good until the next one is asked for. Raises NoBatch; padding up to the end is an end like any.
     """
@@ -42,6 +42,9 @@ def batches(file: FileIO, size: int) -> Iterator[tuple[int, BatchHeader, memoryv
         if header.magic != MAGIC or header.batch_length < HEADER_SIZE - 12:
             if only_padding(file, position, size):
                 return
+            if _read(file, position, HEADER_SIZE) != data[at : at + HEADER_SIZE]:  # it has just been written
+                data, start = memoryview(b""), position
+                continue
             torn = position + HEADER_SIZE < size and only_padding(file, position + HEADER_SIZE, size)
             text = f"no batch of format v2 (magic {header.magic}, length {header.batch_length})"
             raise NoBatch(position, text, torn=torn)
@@ -52,7 +55,12 @@ def batches(file: FileIO, size: int) -> Iterator[tuple[int, BatchHeader, memoryv
             data, start, at = _read(file, position, wanted), position, 0
             if len(data) < header.size:
                 raise NoBatch(position, f"a torn batch: {len(data)} of {header.size} bytes", torn=True)
-        yield position, header, data[at : at + header.size]
+        batch = data[at : at + header.size]
+        while batch[-1] == PADDING[0] and not crc_matches(header, batch):  # is it being written into a reserve?
+            seen, batch = batch, _read(file, position, header.size)
+            if batch == seen:
+                break
+        yield position, header, batch
         position += header.size
 
 

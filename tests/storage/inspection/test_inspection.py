@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from kwire.ports.real_files import PosixFileSystem, in_use
 from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.header import HEADER_SIZE, read_header, seal
 from kwire.storage import checkpoints, layout
+from kwire.storage.inspection.batches import batches
 from kwire.storage.inspection.sizes import partition_sizes
 from kwire.storage.producer_snapshot import decode_snapshot, encode_snapshot
 from kwire.storage.reserve import PADDING
@@ -268,6 +270,27 @@ def test_what_a_broker_at_work_has_written_half_into_a_reserve(log_dir: Path, th
         said = texts(log_dir)[-1]
         assert f"byte {len(data)}: note: " in said
         assert "being written" in said
+
+
+@pytest.mark.parametrize("there", [0, 20, 80])
+def test_what_is_written_into_a_reserve_meanwhile(tmp_path: Path, there: int) -> None:
+    """Between two reads of who looks at it."""
+    first, second = batch(["a"]), batch(["b" * 100])
+    path = tmp_path / "0.log"
+    path.write_bytes(first + second[:there] + PADDING * 3000)
+
+    class Written(FileIO):
+        def read(self, size: int = -1) -> bytes:
+            data = super().read(size)
+            with path.open("r+b") as file:
+                file.seek(len(first))
+                file.write(second * 3)
+            return data
+
+    with Written(path) as file:
+        found = [bytes(data) for _, _, data in batches(file, path.stat().st_size)]
+    assert found in ([first], [first, second, second, second])
+    assert found[1:] or not there
 
 
 def test_while_a_broker_is_at_work_only_batches_are_looked_at(log_dir: Path) -> None:

@@ -53,13 +53,9 @@ def make(file: File, end: int, made: int, limit: int) -> int:
     return max(start, upto)
 
 
-def only_padding(file: File, start: int, end: int) -> bool:
-    """Whether what lies in [start, end) is no more than a reserve. Raises OSError. For a worker thread."""
-    return end - start <= _LONGEST and is_padding(file.pread(end - start, start))
-
-
 def follows(file: File, start: int, end: int) -> bool:
-    """Whether a reserve lies in [start, end), and no zeros, which may be the end of a batch. Raises OSError."""
+    """Whether a reserve lies in [start, end), and no zeros, which may be the end of a batch, or what a
+    power cut left. Raises OSError."""
     return 0 < end - start <= _LONGEST and not file.pread(end - start, start).strip(PADDING)
 
 

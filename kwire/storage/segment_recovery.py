@@ -85,7 +85,7 @@ class SegmentRecovery:
                 if position is None and follower is not None and follower <= self._flushed:
                     valid, next_offset = segment.size, follower
         if valid < segment.size:
-            torn = not reserve.only_padding(segment.file, valid, segment.size)
+            torn = not reserve.follows(segment.file, valid, segment.size)
             if torn:
                 logger.warning(
                     "cutting %s from %d to %d bytes: no whole batch follows",

@@ -44,7 +44,6 @@ _FLUSH_LOOK_MS = 1000
 _FLUSH_PAUSE_MS = 10
 """The shortest, whatever flush.ms is: a look at thousands of logs takes about a millisecond."""
 
-
 _RESERVE_LOOK_MS = 1000
 """Between two looks at the reserves of segments: one that did not grow in between has its reserve cut."""
 

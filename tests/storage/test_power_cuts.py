@@ -204,7 +204,7 @@ def test_the_cut_of_a_recovery_lasts(order):
         path = log.segments.active.path(layout.LOG)
         size = place.files.file_size(path)
         torn = place.files.open(path)
-        torn.pwrite([b"torn"], size)
+        torn.pwrite([bytes(100)], size)
         torn.sync()
         place.open(clean=False, recovery_point=1)
         place.files.cut_power()

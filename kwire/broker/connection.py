@@ -29,7 +29,7 @@ from kwire.broker.context import RequestRefused, Session
 from kwire.broker.dispatch import Call, Parts, understand
 from kwire.broker.frames import FrameReader
 from kwire.broker.parked import Parked
-from kwire.broker.templates import Begun, Shape, Template
+from kwire.broker.templates import Shape, Template, Waiting
 from kwire.ports.at_once import GIVES_WAY, Signal, go_on, step
 from kwire.ports.attending import Next
 from kwire.ports.transport import Stream, StreamClosed
@@ -270,21 +270,16 @@ class Connection:
             return True
         if answer is None:
             return False
-        if not isinstance(answer, list):
+        if isinstance(answer, list):
+            if answer:
+                self._owe(answer)
+        elif isinstance(answer, Waiting):
+            self._call = answer.call
+            self._park(answer)
+        else:
             self._call = understand(broker, self._session, frame)
-            self._work = self._finish_as_before(answer)
-        elif answer:
-            self._owe(answer)
+            self._work = answer
         return True
-
-    async def _finish_as_before(self, work: Begun) -> Message | Parked | None:
-        """What is left of a request that was begun by a template; as its handler, where that had to go on with it."""
-        answer = await work
-        if not isinstance(answer, list):
-            return answer
-        if answer:
-            self._owe(answer)
-        return None
 
     def _step(self, call: Call) -> Next | None:
         """Does what there is to do for a request, or is left of it; None when it is answered."""
@@ -309,11 +304,11 @@ class Connection:
                 reason.on_set = self._stream.resume
                 self._last_active = broker.clock.monotonic()
                 return Next.WAIT
-            if response is not None and not isinstance(response, Message):
+            if response is not None and not isinstance(response, (Message, list)):
                 self._park(response)
                 continue
             self._parked = self._call = None
-            if response is not None:
+            if response:
                 self._owe(call.answer(broker, response))
             return None
         return Next.LEAVE
@@ -397,7 +392,7 @@ class Connection:
         """Does all there is to do for a request, or what was left of it."""
         self._stream.patient = call.api.patient
         self._at_once = call.api.at_once
-        response: Message | Parked | None
+        response: Message | Parts | Parked | None
         if self._parked is not None and self._work is not None and self._stream.unsent:
             await self._send([])  # not before a handler is done: it may hold what others wait for
         self._call = None
@@ -409,7 +404,7 @@ class Connection:
             response = await call.run(self._broker)
         if response is None:
             return
-        if not isinstance(response, Message):
+        if not isinstance(response, (Message, list)):
             if response.pipelined:
                 await self._pipe(call, response, spawn)
                 return
@@ -418,7 +413,7 @@ class Connection:
         if self._out_bytes > _FLUSH_BYTES:
             await self._flush()
 
-    async def _go_on(self, call: Call, work: Coroutine[Any, Any, Any]) -> Message | Parked | None:
+    async def _go_on(self, call: Call, work: Coroutine[Any, Any, Any]) -> Message | Parts | Parked | None:
         """Goes on with what stands still: a handler, or a parked request that waits."""
         self._work = None
         try:
@@ -451,7 +446,7 @@ class Connection:
         elif len(self._pipeline) >= _MOST_PIPELINED:
             await self._until_drained()
 
-    async def _wait_for(self, call: Call, parked: Parked) -> Message:
+    async def _wait_for(self, call: Call, parked: Parked) -> Message | Parts:
         """The response, when what is owed has been sent."""
         if self._out or self._draining or self._stream.unsent:
             try:

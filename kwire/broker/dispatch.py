@@ -49,7 +49,7 @@ class Call(RequestContext):
         except Exception as error:
             return self.failed(broker, error)
 
-    async def finish(self, broker: Broker, parked: Parked) -> Message:
+    async def finish(self, broker: Broker, parked: Parked) -> Message | Parts:
         """Waits for the response that was not there yet; what fails meanwhile becomes a response likewise."""
         try:
             return await parked.response()
@@ -76,12 +76,14 @@ class Call(RequestContext):
         broker.limited_log.error(logger, "request failed", "api=%s version=%d", name, version, exc_info=error)
         return api.failed(self.request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
 
-    def answer(self, broker: Broker, response: Message) -> Parts:
-        """The response as it goes to the stream: size, header, body.
+    def answer(self, broker: Broker, response: Message | Parts) -> Parts:
+        """The response as it goes to the stream: size, header, body. What is so already stays as it is.
 
         One that does not fit its types (a member id made of a client id of 32,767 bytes is too long for a string)
         becomes, as in Apache Kafka, the response that says UNKNOWN_SERVER_ERROR. EncodeError if that does not fit.
         """
+        if isinstance(response, list):
+            return response
         version = self.api_version
         header = response_header(self.api.api.key, version, self.correlation_id)
         try:

@@ -64,7 +64,7 @@ def template(call: Call, frame: memoryview) -> Template | None:
     header = RequestHeader(ApiKey.FETCH, version, call.correlation_id, call.client_id)
     if encode_request_header(header) + codec.encode(_without_tags(request), version) != frame:
         return None
-    return FetchWithoutSession(request, version, beginning(call, frame))
+    return FetchWithoutSession(call, beginning(call, frame))
 
 
 def _without_tags(request: FetchRequest) -> FetchRequest:

@@ -1,7 +1,7 @@
 """A Fetch request outside a session that is known from an earlier one: all but its partitions and offsets is the same.
 
-It is answered when there is enough to send already, and all of it in memory; who has to wait does so in a session that
-lasts as long (`kwire.broker.apis.fetch`).
+It is answered when there is enough to send, and all of it in memory. Who has read all there is waits for more here
+(`waiting_fetch`); who finds less than he wants does so in a session that lasts as long (`kwire.broker.apis.fetch`).
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from kwire.broker.dispatch import Parts
+from kwire.broker.dispatch import Call, Parts
 from kwire.broker.fetch_answers import FLEXIBLE_FROM, Answer
 from kwire.broker.sendable import sendable_at_once
+from kwire.broker.waiting_fetch import WaitingFetch, Wanted
 from kwire.cluster.replica import Bound, PartitionRead
 from kwire.ports.files import Buffer, FileSlice
 from kwire.protocol.messages.fetch import FetchRequest
@@ -20,7 +21,6 @@ from kwire.security.authorizer import Operation, ResourceType
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import Session
-    from kwire.cluster.partition import Partition
 
 BOUNDS = {0: Bound.HIGH_WATERMARK, 1: Bound.LAST_STABLE_OFFSET}
 """By isolation level."""
@@ -38,8 +38,8 @@ LONGEST_RACK = 100
 MOST_PARTITIONS = 126
 """Looked at in one go; who reads more of them gives way to others meanwhile. Their number takes one byte."""
 
-Targets = list[tuple[int, "Partition", int, int, int]]
-"""Of each partition: its index, the partition, the leader epoch that the client knows, fetch offset, most bytes."""
+_NOTHING: tuple[list[Wanted], bool] = ([], False)
+"""Never changed."""
 
 
 def _ends(behind: memoryview, version: int) -> bool:
@@ -57,12 +57,10 @@ def _ends(behind: memoryview, version: int) -> bool:
     return 6 <= size <= 6 + LONGEST_RACK and behind[:4] == bytes(4) and int.from_bytes(behind[4:6], "big") == size - 6
 
 
-def _sendable(read: PartitionRead) -> FileSlice | Buffer | None:
+def _sendable(part: FileSlice | None) -> FileSlice | Buffer | None:
     """The records as they are sent; None where they would have to be waited for, or fail to be read."""
-    part = read.slice
     if part is None:
         return b""
-    assert isinstance(part, FileSlice)  # what is streamed is in remote storage, and not read at once
     try:
         return sendable_at_once(part, just_read=True)
     except OSError:
@@ -74,10 +72,25 @@ class FetchWithoutSession:
 
     settles = True
 
-    __slots__ = ("_answer", "_bound", "_flexible", "_max_bytes", "_min_bytes", "_size", "_topic", "_version")
+    __slots__ = (
+        "_answer",
+        "_api",
+        "_bound",
+        "_client_id",
+        "_flexible",
+        "_max_bytes",
+        "_max_wait_ms",
+        "_min_bytes",
+        "_size",
+        "_topic",
+        "_version",
+    )
 
-    def __init__(self, request: FetchRequest, version: int, size: int) -> None:
+    def __init__(self, call: Call, size: int) -> None:
         """`size`: of what stands before the number of partitions, in bytes."""
+        request: FetchRequest = call.request
+        version = call.api_version
+        self._api, self._client_id = call.api, call.client_id
         (topic,) = request.topics
         self._topic = topic.topic_id if version >= BY_TOPIC_ID else topic.topic
         self._version = version
@@ -85,62 +98,89 @@ class FetchWithoutSession:
         self._size = size
         self._bound = BOUNDS[request.isolation_level]
         self._min_bytes = max(request.min_bytes, 1)
+        self._max_wait_ms = request.max_wait_ms if request.min_bytes > 0 else 0
         self._max_bytes = request.max_bytes
         self._answer = Answer(self._topic, version, self._bound)
 
-    def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> Parts | None:
+    def answer(
+        self, broker: Broker, session: Session, frame: memoryview, correlation_id: int
+    ) -> Parts | WaitingFetch | None:
         topic = self._topic
         name = topic if isinstance(topic, str) else broker.store.image.topic_names.get(topic)
         if name is None:
             return None
-        targets = self._targets(broker, name, frame)
-        if targets is None or not session.allows(Operation.READ, ResourceType.TOPIC, name):
+        targets, is_read_up = self._targets(broker, name, frame)
+        if not targets or not session.allows(Operation.READ, ResourceType.TOPIC, name):
             return None
+        if not is_read_up:
+            return self.told(broker, targets, correlation_id)
+        if self._max_wait_ms <= 0 or not self.may_wait(targets):
+            return None
+        call = Call(self._api, self._version, self._client_id, session, correlation_id, None)
+        return WaitingFetch(broker, self, call, frame, targets, self._max_wait_ms)
+
+    def may_wait(self, targets: list[Wanted]) -> bool:
+        """Whether there is nothing to be told of any of them until it changes."""
+        bound = self._bound
+        for _, partition, leader_epoch, offset, _ in targets:
+            if not partition.is_read_up(offset, bound, leader_epoch):
+                return False
+        return True
+
+    def told(self, broker: Broker, targets: list[Wanted], correlation_id: int) -> Parts | None:
+        """The answer, where there is enough to send, all of it in memory, and nothing else to be told."""
         bound, room, found = self._bound, min(self._max_bytes, broker.config["fetch.max.bytes"]), 0
-        told: list[tuple[int, PartitionRead, FileSlice | Buffer]] = []
+        reads: list[tuple[int, PartitionRead, FileSlice | None]] = []
         for index, partition, leader_epoch, offset, max_bytes in targets:
             read = partition.fetch_at_once(offset, min(max_bytes, room), bound, leader_epoch, min_one=not found)
             if read is None:
                 return None
-            records = _sendable(read)
+            part = read.slice
+            assert part is None or isinstance(part, FileSlice)  # what is streamed is in remote storage
+            if part is not None:
+                found += part.size
+                room = max(room - part.size, 0)
+            reads.append((index, read, part))
+        if found < self._min_bytes:
+            return None
+        told: list[tuple[int, PartitionRead, FileSlice | Buffer]] = []
+        for index, read, part in reads:
+            records = _sendable(part)
             if records is None:
                 return None
-            size = len(records)
-            found += size
-            room = max(room - size, 0)
             told.append((index, read, records))
-        return self._answer.parts(correlation_id, told) if found >= self._min_bytes else None
+        return self._answer.parts(correlation_id, told)
 
-    def _targets(self, broker: Broker, name: str, frame: memoryview) -> Targets | None:
-        """What is asked for; None where it is understood otherwise, or where there is nothing to send yet."""
+    def _targets(self, broker: Broker, name: str, frame: memoryview) -> tuple[list[Wanted], bool]:
+        """What is asked for, and whether the client has read all of that; nothing where it is understood otherwise."""
         at, known, committed = self._size, broker.replicas.partitions, self._bound == Bound.LAST_STABLE_OFFSET
         if self._flexible:
             number, at, each = frame[at] - 1, at + 1, _FLEXIBLE_PARTITION
         else:
             number, at, each = int.from_bytes(frame[at : at + 4], "big"), at + 4, _PARTITION
         if not 0 < number <= MOST_PARTITIONS:
-            return None
+            return _NOTHING
         end = at + number * each.size
         if not _ends(frame[end:], self._version):
-            return None
-        targets: Targets = []
-        empty = True
+            return _NOTHING
+        targets: list[Wanted] = []
+        is_read_up = True
         for asked in each.iter_unpack(frame[at:end]):
             if self._flexible:
                 index, leader_epoch, offset, last_fetched_epoch, _, max_bytes, tags = asked
                 if last_fetched_epoch >= 0 or tags:
-                    return None
+                    return _NOTHING
             else:
                 index, leader_epoch, offset, _, max_bytes = asked
             partition = known.get((name, index))
             log = None if partition is None else partition.log
             if partition is None or log is None or max_bytes < 0:
-                return None
+                return _NOTHING
             if self._topic is not name and partition.topic_id != self._topic:
-                return None
+                return _NOTHING
             if offset < (log.last_stable_offset if committed else log.high_watermark):
-                empty = False
+                is_read_up = False
             targets.append((index, partition, leader_epoch, offset, max_bytes))
-        if empty or (number > 1 and len({target[0] for target in targets}) < number):
-            return None
-        return targets
+        if number > 1 and len({target[0] for target in targets}) < number:
+            return _NOTHING
+        return targets, is_read_up

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
-from kwire.protocol.schema import Message
+if TYPE_CHECKING:
+    from kwire.broker.dispatch import Parts
+    from kwire.protocol.schema import Message
 
 
 class Parked(ABC):
@@ -19,8 +22,9 @@ class Parked(ABC):
     """Whether `response` may run without a task, as handlers of the APIs that the registry says so of."""
 
     @abstractmethod
-    async def response(self) -> Message:
-        """Waits and returns the response message. May be cancelled (the connection died, the broker stops)."""
+    async def response(self) -> Message | Parts:
+        """Waits and returns the response message, or the answer as it is sent. May be cancelled (the connection died,
+        the broker stops)."""
 
     @abstractmethod
     def hurry(self) -> None:

@@ -16,11 +16,12 @@ from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Protocol
 
+from kwire.broker.parked import Parked
+
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import Session
     from kwire.broker.dispatch import Call, Parts
-    from kwire.broker.parked import Parked
     from kwire.protocol.schema import Message
 
 _MOST_KNOWN = 4096
@@ -40,17 +41,25 @@ Begun = Coroutine[Any, Any, "Parts | Message | Parked | None"]
 """What is left of a request: gives the answer, or what its handler would return."""
 
 
+class Waiting(Parked):
+    """A request that was begun and has to wait for more to be there."""
+
+    call: Call
+
+
 class Template(Protocol):
     """What many requests have in common."""
 
     settles: bool
     """Whether of a request which this one can't answer nothing more is to be learned: no other one would do better."""
 
-    def answer(self, broker: Broker, session: Session, frame: memoryview, correlation_id: int) -> Parts | Begun | None:
+    def answer(
+        self, broker: Broker, session: Session, frame: memoryview, correlation_id: int
+    ) -> Parts | Begun | Waiting | None:
         """Does what is asked for, and gives the answer as it is sent; nothing of it where there is to be none. Or, when
-        its turn was over before it was done, what is left to do.
+        its turn was over before it was done, what is left to do; or what waits, where that is all there is to do now.
 
-        None where it takes more than that, or has to wait, or fails: nothing has happened then.
+        None where it takes more than that, or fails: nothing has happened then.
         """
 
 

@@ -207,6 +207,17 @@ class Replica:
             PartitionRead, (part, high_watermark, stable, start, end, None, None, False, log.log_dir, NO_EPOCH)
         )
 
+    def is_read_up(self, offset: int, bound: Bound, current_leader_epoch: int) -> bool:
+        """Whether who fetches from there may go on waiting: nothing is to be read that he may see, and nothing is wrong
+        with what he asks for. It stays so until the partition changes."""
+        log = self.log
+        if log is None or not self.is_leader or current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
+            return False
+        if log.deleted or log.log_dir.offline_reason is not None or not log.log_start_offset <= offset:
+            return False
+        end = log.last_stable_offset if bound == Bound.LAST_STABLE_OFFSET else log.high_watermark
+        return end <= offset <= log.log_end_offset
+
     def is_as_read(self, read: PartitionRead) -> bool:
         """Whether nothing has changed since, so that the same read by the leader would bring the same.
 

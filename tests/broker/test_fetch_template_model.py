@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
+import trio
 import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
@@ -148,6 +149,42 @@ def changing(draw: st.DrawFn) -> Step:
     return Step(change, f"{kind} {topic}-{index}")
 
 
+@st.composite
+def waiting(draw: st.DrawFn) -> Step:
+    """A request from near the end of its partitions, and what happens while it may wait."""
+    version = draw(st.integers(9, NEWEST))
+    fields: dict[str, Any] = {"topic": draw(st.sampled_from(TOPICS)), "version": version}
+    fields["isolation_level"] = draw(st.integers(0, 1))
+    fields["min_bytes"] = draw(st.sampled_from([1, 1, 1, 150, 30_000]))
+    fields["max_bytes"] = draw(st.sampled_from([1 << 20, 1 << 20, 100]))
+    each = draw(st.sampled_from([{}, {}, {"partition_max_bytes": 100}, {"current_leader_epoch": 0}]))
+    asked = draw(st.lists(st.integers(0, PARTITIONS - 1), min_size=1, max_size=PARTITIONS, unique=True))
+    behind = draw(st.sampled_from([0, 0, 0, 0, 1, -1]))
+    changes = draw(st.lists(changing(), max_size=3))
+
+    async def wait(scene: Scene, producer: Producer) -> list[Any]:
+        def end(index: int) -> int:
+            log = scene.broker.logs.get(fields["topic"], index)
+            return (0 if log is None else log.log_end_offset) - behind
+
+        waiter, came = Producer(scene), []
+        frame = request(scene, [(index, end(index)) for index in asked], partition=each, max_wait_ms=1000, **fields)
+
+        async def fetch() -> None:
+            # What is left of the time when a request is given to its handler is told in whole ms.
+            came.extend([await waiter.send(frame), round(trio.current_time(), 1)])
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fetch)
+            await trio.testing.wait_all_tasks_blocked()
+            for step in changes:
+                await step.do(scene, producer)
+                await trio.sleep(0.3)
+        return came
+
+    return Step(wait, f"waits: {fields} {each} {asked} {behind} behind, meanwhile {changes}")
+
+
 async def played(steps: list[Step]) -> list[Any]:
     async with running() as scene:
         for topic in ("last", *TOPICS):
@@ -160,7 +197,7 @@ async def played(steps: list[Step]) -> list[Any]:
         return seen
 
 
-@given(st.lists(fetching() | fetching() | changing(), max_size=6))
+@given(st.lists(fetching() | fetching() | changing() | waiting(), max_size=6))
 def test_what_is_known_changes_nothing(steps: list[Step]) -> None:
     as_before, understood = played_twice(played, steps, foreseen=True)
     assert as_before == understood

@@ -34,8 +34,11 @@ from kwire.protocol.messages.fetch import (
 from kwire.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
+    from kwire.cluster.partition import Partition
     from kwire.cluster.replica import PartitionRead
 
 _ORDER = attrgetter("order")
@@ -55,23 +58,26 @@ templates = fetch_templates
 """For requests without a session that come again with other offsets."""
 
 
-async def handle(broker: Broker, context: RequestContext, request: FetchRequest) -> FetchResponse | ParkedFetch:
+async def handle(
+    broker: Broker, context: RequestContext, request: FetchRequest, found: Mapping[int, Partition] | None = None
+) -> FetchResponse | ParkedFetch:
+    """`found`: the partitions of the one topic that is asked for, where who may read it has waited for them already."""
     bound = BOUNDS.get(request.isolation_level)
     if bound is None:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Unknown isolation level {request.isolation_level}")
     try:
-        fetch = _Fetch(broker, context, request, bound)
+        fetch = _Fetch(broker, context, request, bound, found)
     except KafkaError as error:
         # The session is not what the client takes it for, so that nothing can be said of its partitions.
         return FetchResponse(error_code=error.code)
     try:
-        found, urgent = await fetch.reader.read_all(fetch.targets.values(), record=True)
-        if urgent or request.max_wait_ms <= 0 or found >= request.min_bytes or not fetch.session.partitions:
+        size, urgent = await fetch.reader.read_all(fetch.targets.values(), record=True)
+        if urgent or request.max_wait_ms <= 0 or size >= request.min_bytes or not fetch.session.partitions:
             return await fetch.response(just_read=not urgent)
     except BaseException:
         fetch.end()
         raise
-    return ParkedFetch(fetch, fetch.wait(found, request.min_bytes, request.max_wait_ms))
+    return ParkedFetch(fetch, fetch.wait(size, request.min_bytes, request.max_wait_ms))
 
 
 def failed(request: FetchRequest, error: KafkaError) -> FetchResponse:
@@ -115,9 +121,17 @@ class ParkedFetch(Parked):
 class _Fetch:
     """One fetch request: its session, its targets, and the making of its response."""
 
-    def __init__(self, broker: Broker, context: RequestContext, request: FetchRequest, bound: Bound) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        context: RequestContext,
+        request: FetchRequest,
+        bound: Bound,
+        found: Mapping[int, Partition] | None,
+    ) -> None:
         """Raises KafkaError where there is no such session."""
         version = context.api_version
+        self._found = found
         self._broker = broker
         self._context = context
         self._by_id = version >= BY_TOPIC_ID
@@ -226,6 +240,9 @@ class _Fetch:
 
     def _target(self, asked: CachedPartition) -> Target:
         broker, session = self._broker, self._context.session
+        if self._found is not None:
+            partition = self._found[asked.index]
+            return Target(asked, partition.topic, partition, None)
         name = asked.name
         if name is None:
             name = asked.topic if isinstance(asked.topic, str) else broker.store.image.topic_names.get(asked.topic)

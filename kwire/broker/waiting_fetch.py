@@ -1,8 +1,8 @@
 """A Fetch request that is known from an earlier one, and finds that the client has read all there is.
 
-It stands still until one of its partitions changes, then it is answered as it would have been at once. Whatever else
-comes of that (too little to send, an error, something that is not in memory, no time left) is the handler's, which has
-what is left of the time.
+It stands still until one of its partitions changes. That one alone is looked at, and if there is something to tell,
+the request is answered as it would have been at once. Whatever else comes of it (too little to send, an error,
+something that is not in memory, no time left) is the handler's, which has what is left of the time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ bytes."""
 
 
 class Asked(Protocol):
-    """What the client asks for."""
+    """What the client asks for (`fetch_without_session`)."""
 
     def may_wait(self, targets: list[Wanted]) -> bool:
         """Whether there is nothing to be told of any of them until it changes."""
@@ -47,16 +47,19 @@ class WaitingFetch(Waiting):
         """`targets`, of which `asked` says that they may be waited for; `call`, of which the request is read from the
         frame when somebody has to know it."""
         self.call = call
-        self._frame = frame
+        self._frame = bytes(frame)  # a view would keep all that came with it
         self._broker = broker
         self._asked = asked
         self._targets = targets
         self._deadline = broker.clock.monotonic() + max_wait_ms / 1000
         self._changed = Signal()
+        self._due: dict[Partition, None] = {}
+        """The partitions that changed since they were looked at."""
         self._hurried = False
         self._handled: Parked | None = None
 
     def wake(self, partition: Partition) -> None:
+        self._due[partition] = None
         self._changed.set()
 
     def hurry(self) -> None:
@@ -66,30 +69,38 @@ class WaitingFetch(Waiting):
             self._handled.hurry()
 
     async def response(self) -> Message | Parts:
-        answer = None
         try:
             answer = await self._until_told()
-        finally:
-            if answer is None:  # the handler goes on with it, or somebody tells that it failed
-                self.call.request = understand(self._broker, self.call.session, self._frame).request
-        return await self._by_handler() if answer is None else answer
+        except Exception:
+            self._read_request()  # which is to be told that it failed
+            raise
+        if answer is not None:
+            return answer
+        self._read_request()
+        return await self._by_handler()
+
+    def _read_request(self) -> None:
+        call = self.call
+        call.request = understand(self._broker, call.session, memoryview(self._frame)).request
 
     async def _until_told(self) -> Parts | None:
         """The answer; None where it is the handler's."""
-        targets, asked = self._targets, self._asked
+        asked = self._asked
+        wanted = {target[1]: target for target in self._targets}
         alarm = self._broker.alarms.at(self._deadline, self.hurry)
-        for _, partition, _, _, _ in targets:
+        for partition in wanted:
             partition.watch(self)
         try:
             while not self._hurried:
                 await self._changed.wait()
                 self._changed = Signal()
-                if not self._hurried and not asked.may_wait(targets):
-                    return asked.told(self._broker, targets, self.call.correlation_id)
+                due, self._due = self._due, {}
+                if not self._hurried and not asked.may_wait([wanted[partition] for partition in due]):
+                    return asked.told(self._broker, self._targets, self.call.correlation_id)
             return None
         finally:
             alarm.cancel()
-            for _, partition, _, _, _ in targets:
+            for partition in wanted:
                 partition.unwatch(self)
 
     async def _by_handler(self) -> Message | Parts:

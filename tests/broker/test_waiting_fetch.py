@@ -11,6 +11,8 @@ import trio.testing
 
 from kwire.broker.apis import fetch
 from kwire.broker.fetch_without_session import FetchWithoutSession
+from kwire.broker.waiting_fetch import WaitingFetch
+from kwire.cluster.partition import Partition
 from kwire.ports.memory_files import MemoryFile
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.errors import ErrorCode
@@ -26,6 +28,7 @@ from kwire.protocol.records.header import iter_batches
 from tests.broker.foreseen import note_known
 from tests.broker.raw_fetch import NEWEST, request, told
 from tests.broker.raw_produce import Producer, batch
+from tests.broker.raw_produce import request as request_to_produce
 from tests.broker.scene import Scene, running
 
 WAIT_MS = 30_000
@@ -98,8 +101,9 @@ def base_offsets(data: PartitionData) -> list[int]:
 
 
 def nobody_waits(scene: Scene) -> bool:
+    """Neither for partitions nor for the time, but for the alarms of the broker itself."""
     partitions = [partition for key, partition in scene.broker.replicas.partitions.items() if key[0] == "plain"]
-    return not any(partition._waiters for partition in partitions)
+    return not any(partition._waiters for partition in partitions) and not scene.broker.alarms.pending
 
 
 async def produced(scene: Scene, index: int = 0, **options: Any) -> None:
@@ -114,14 +118,13 @@ async def test_who_waits_is_told_of_the_next_batch(
     async with running() as scene:
         waiting = await filled(scene)
         await waiting.made_known(version=version, isolation_level=isolation_level)
-        alarms, began = scene.broker.alarms.pending, trio.current_time()
+        began = trio.current_time()
         (data,) = await waiting.during(lambda: produced(scene), version=version, isolation_level=isolation_level)
         assert (data.partition_index, data.error_code, base_offsets(data)) == (0, 0, [END])
         assert (data.high_watermark, data.last_stable_offset, data.log_start_offset) == (END + 1, END + 1, 0)
         assert data.aborted_transactions == ([] if isolation_level else None)
         assert (trio.current_time(), known[-1], handled) == (began, True, [])
         assert nobody_waits(scene)
-        assert scene.broker.alarms.pending == alarms
 
 
 async def test_of_several_partitions_all_are_told(known: list[bool], handled: list[int], autojump_clock) -> None:
@@ -217,6 +220,7 @@ async def test_who_waits_for_a_topic_that_is_deleted_is_told_so(
         (data,) = await waiting.during(lambda: scene.call(deletion), version=version)
         assert data.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert handled == [WAIT_MS]
+        assert nobody_waits(scene)
 
 
 async def test_who_waits_for_a_leader_that_leads_no_more_is_told_so(handled: list[int], autojump_clock) -> None:
@@ -237,9 +241,80 @@ async def test_who_waits_for_an_older_epoch_is_fenced(handled: list[int], autoju
         told_epoch = {"current_leader_epoch": scene.broker.replicas.partition("plain", 0).leader_epoch}
         (data,) = await waiting.during(lambda: scene.place("plain", 1), partition=told_epoch)
         assert data.error_code == ErrorCode.FENCED_LEADER_EPOCH
+        assert handled == [WAIT_MS]
+        assert nobody_waits(scene)
 
 
-async def test_what_changes_nothing_for_who_waits_is_not_told(handled: list[int], autojump_clock) -> None:
+async def test_who_waits_for_a_log_that_is_lost_is_told_so(handled: list[int], autojump_clock) -> None:
+    async with running() as scene:
+        waiting = await filled(scene)
+        await waiting.made_known()
+
+        async def change() -> None:
+            scene.broker.replicas.partition("plain", 0).lose_log()
+
+        (data,) = await waiting.during(change)
+        assert (data.error_code, handled) == (ErrorCode.KAFKA_STORAGE_ERROR, [WAIT_MS])
+        assert nobody_waits(scene)
+
+
+async def test_who_waits_is_told_what_the_followers_have(known: list[bool], handled: list[int], autojump_clock) -> None:
+    async with running() as scene:
+        waiting = await filled(scene)
+        await scene.place("plain", 1, 2)
+        await trio.testing.wait_all_tasks_blocked()
+        await waiting.made_known()
+        partition = scene.broker.replicas.partition("plain", 0)
+        await partition.fetch_for_follower(2, END, 1)
+        assert partition.local_log().high_watermark == END
+        began = trio.current_time()
+
+        async def change() -> None:
+            await partition.append(batch(), 1)
+            await trio.sleep(1)
+            await partition.fetch_for_follower(2, END + 1, 1)
+
+        (data,) = await waiting.during(change)
+        assert (base_offsets(data), data.high_watermark) == ([END], END + 1)
+        assert (trio.current_time() - began, known[-1], handled) == (1, True, [])
+        assert nobody_waits(scene)
+
+
+async def test_that_partition_alone_is_looked_at_which_changed(
+    handled: list[int], monkeypatch: pytest.MonkeyPatch, autojump_clock
+) -> None:
+    """However many there are, and however often that is nothing to be told of."""
+    looked_at: list[int] = []
+    is_read_up = Partition.is_read_up
+
+    def noting(partition: Partition, *asked: Any) -> bool:
+        looked_at.append(partition.index)
+        return is_read_up(partition, *asked)
+
+    monkeypatch.setattr(Partition, "is_read_up", noting)
+    async with running() as scene:
+        waiting = await filled(scene, 20)
+        await waiting.made_known(isolation_level=1)
+
+        async def change() -> None:
+            looked_at.clear()
+            partition = scene.broker.replicas.partition("plain", 7)
+            guard = partition.begin_verification(5, 0, 0, supports_epoch_bump=False)
+            records = batch(transactional=True, producer_id=5, producer_epoch=0, base_sequence=0)
+            await partition.append(records, 1, verification=guard)
+            await trio.sleep(1)
+            assert looked_at == [7]
+            await produced(scene, 3)
+
+        offsets = [(index, END) for index in range(20)]
+        found = await waiting.during(change, *offsets, isolation_level=1)
+        assert [base_offsets(data) for data in found] == [[END] if index == 3 else [] for index in range(20)]
+        assert (looked_at, handled) == ([7, 3], [])
+
+
+async def test_what_changes_nothing_for_who_waits_is_not_told(
+    known: list[bool], handled: list[int], autojump_clock
+) -> None:
     async with running() as scene:
         waiting = await filled(scene)
         await waiting.made_known()
@@ -254,7 +329,7 @@ async def test_what_changes_nothing_for_who_waits_is_not_told(handled: list[int]
 
         (data,) = await waiting.during(change)
         assert (base_offsets(data), data.log_start_offset) == ([END], END)
-        assert (trio.current_time() - began, handled) == (1, [])
+        assert (trio.current_time() - began, known[-1], handled) == (1, True, [])
 
 
 async def test_what_is_not_in_memory_then_is_read_by_the_task(
@@ -290,7 +365,7 @@ async def test_what_fails_while_it_waits_is_told(monkeypatch: pytest.MonkeyPatch
         assert nobody_waits(scene)
 
 
-async def test_what_comes_behind_it_waits_too(autojump_clock) -> None:
+async def test_what_comes_behind_it_waits_too(known: list[bool], autojump_clock) -> None:
     async with running() as scene:
         waiting = await filled(scene)
         await waiting.made_known()
@@ -304,34 +379,84 @@ async def test_what_comes_behind_it_waits_too(autojump_clock) -> None:
             nursery.start_soon(wait)
             await trio.testing.wait_all_tasks_blocked()
             await produced(scene)
+        assert known[-3:] == [True, True, True]
         assert [answer[3] for answer in answers] == [7 + END, 7, 7 + END]
         assert [base_offsets(told(answer)[0]) for answer in answers] == [[END], [0, END], [END]]
 
 
-async def test_who_waits_for_longer_than_he_may_be_idle_is_forgotten(handled: list[int], autojump_clock) -> None:
+@pytest.mark.parametrize("handed_over", [False, True])
+async def test_who_waits_for_longer_than_he_may_be_idle_is_forgotten(
+    handed_over: bool, known: list[bool], handled: list[int], autojump_clock
+) -> None:
     async with running({"connections.max.idle.ms": "1000"}) as scene:
         waiting = await filled(scene)
-        await waiting.made_known()
-        assert await waiting.producer.send(request(scene, [(0, END)], max_wait_ms=WAIT_MS)) == [b"the end"]
-        assert trio.current_time() < WAIT_MS / 1000
-        await trio.testing.wait_all_tasks_blocked()
-        assert nobody_waits(scene)
-        assert handled == []
-
-
-async def test_a_broker_that_stops_answers_who_waits(handled: list[int], autojump_clock) -> None:
-    async with running() as scene:
-        waiting = await filled(scene)
-        await waiting.made_known()
-        began = trio.current_time()
+        least = len(batch()) + 1
+        await waiting.made_known(min_bytes=least)
         answers: list[bytes] = []
+        frame = request(scene, [(0, END)], max_wait_ms=WAIT_MS, min_bytes=least)
 
         async def wait() -> None:
-            answers.extend(await waiting.producer.send(request(scene, [(0, END)], max_wait_ms=WAIT_MS)))
+            answers.extend(await waiting.producer.send(frame))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait)
             await trio.testing.wait_all_tasks_blocked()
+            assert known[-1]
+            if handed_over:
+                await produced(scene)
+            assert not nobody_waits(scene)
+        assert answers == [b"the end"]
+        assert trio.current_time() < WAIT_MS / 1000
+        await trio.testing.wait_all_tasks_blocked()
+        assert nobody_waits(scene)
+        assert len(handled) == handed_over
+
+
+@pytest.mark.parametrize("handed_over", [False, True])
+async def test_a_broker_that_stops_answers_who_waits(
+    handed_over: bool, known: list[bool], handled: list[int], autojump_clock
+) -> None:
+    async with running() as scene:
+        waiting = await filled(scene)
+        least = len(batch()) + 1
+        await waiting.made_known(min_bytes=least)
+        began = trio.current_time()
+        answers: list[bytes] = []
+        frame = request(scene, [(0, END)], max_wait_ms=WAIT_MS, min_bytes=least)
+
+        async def wait() -> None:
+            answers.extend(await waiting.producer.send(frame))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            await trio.testing.wait_all_tasks_blocked()
+            assert known[-1]
+            if handed_over:
+                await produced(scene)
+                await trio.testing.wait_all_tasks_blocked()
             scene.broker.stop(100.0)
-        assert told(answers[0])[0].error_code == 0
-        assert (trio.current_time(), handled) == (began, [0])
+        (data,) = told(answers[0])
+        assert (data.error_code, base_offsets(data)) == (0, [END] if handed_over else [])
+        assert (trio.current_time(), handled) == (began, [WAIT_MS if handed_over else 0])
+
+
+async def test_what_came_with_it_is_not_kept(known: list[bool], autojump_clock) -> None:
+    async with running() as scene:
+        waiting = await filled(scene)
+        await waiting.made_known()
+        kept: list[WaitingFetch] = []
+        makes = WaitingFetch.__init__
+
+        def noting(fetch: WaitingFetch, *arguments: Any) -> None:
+            kept.append(fetch)
+            makes(fetch, *arguments)
+
+        large = request_to_produce(scene, batch(size=1000))
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(WaitingFetch, "__init__", noting)
+            frame = request(scene, [(0, END + 1)], max_wait_ms=WAIT_MS)
+            with trio.move_on_after(1):
+                await waiting.producer.send(large, frame)
+        assert known[-1]
+        assert [waits._frame for waits in kept] == [frame]
+        assert isinstance(kept[0]._frame, bytes)

@@ -2,7 +2,7 @@
 
 The system keeps what is written in folios as large as the write that made them, at places that are multiples of their
 size: a batch of 16 KiB, which begins anywhere, lies in folios of one and two pages, and whoever sends it looks up each.
-Padding makes folios of 256 KiB, which the batches then fill. The segment's file is longer than the segment meanwhile,
+Padding makes folios of 32 KiB, which the batches then fill. The segment's file is longer than the segment meanwhile,
 until it is sealed or nothing was appended for a while (`upkeep`); after a kill the next start cuts it.
 """
 
@@ -12,9 +12,12 @@ from contextlib import suppress
 
 from kwire.ports.files import Buffer, File
 
+PIECE = 32 * 1024
+"""Bytes of a folio: the most that Linux has at hand for each CPU (PAGE_ALLOC_COSTLY_ORDER), and in memory that is in
+pieces. Larger ones it finds where memory was not used for long, which a virtual machine may have given back by then."""
+
 STEP = 256 * 1024
-"""The reserve ends at a multiple of so many bytes. Half of it brings a third less of what it brings, four times nothing
-more."""
+"""The reserve ends at a multiple of so many bytes."""
 
 LEFT = 64 * 1024
 """So little of the reserve is left when more of it is made, so that also a large batch finds its place in it."""
@@ -36,21 +39,24 @@ PADDING = b"\x7f"
 zeros, as `preallocate` makes them, DumpLogSegments fails."""
 
 _LONGEST = MOST + LEFT
-_PADDING = memoryview(PADDING * MOST)
+_PADDING = memoryview(PADDING * PIECE)
 
 
 def make(file: File, end: int, made: int, limit: int) -> int:
     """Makes a reserve behind `end`, where the segment ends, or more of it; returns where it ends now.
 
     `made`: where it ended before, 0 where there was none. `limit`: the segment's greatest size, which the file keeps as
-    well. Where the disk has no room for it there is none: what is appended fits, or says itself that it does not.
+    well. Where the disk has no room for it there is less, or none: what is appended fits, or says itself that it does
+    not.
     """
     start = max(end, made)
-    upto = min(((start + LEFT) // STEP + 1) * STEP, limit)
-    if upto > start:
-        with suppress(OSError):
-            file.pwrite([_PADDING[: upto - start]], start)
-    return max(start, upto)
+    upto, at = min(((start + LEFT) // STEP + 1) * STEP, limit), start
+    with suppress(OSError):
+        while at < upto:
+            size = min(PIECE - at % PIECE, upto - at)
+            file.pwrite([_PADDING[:size]], at)
+            at += size
+    return at
 
 
 def follows(file: File, start: int, end: int) -> bool:

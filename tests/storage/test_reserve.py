@@ -1,6 +1,7 @@
 """The padding ahead of an active segment's end."""
 
 import errno
+import itertools
 import logging
 from types import SimpleNamespace
 
@@ -53,6 +54,19 @@ def test_it_is_made_ahead_and_overwrites_nothing(sizes, limit, cuts):
         file.pwrite([data], end)
         content += data
         assert file.pread(len(content), 0) == content
+
+
+@given(end=st.integers(0, 1 << 20), limit=st.sampled_from([1 << 30, 1_000_001]))
+def test_it_is_written_in_pieces_that_lie_in_a_folio_each(end, limit):
+    written = []
+    file = SimpleNamespace(pwrite=lambda buffers, position: written.append((position, sum(map(len, buffers)))))
+    made = reserve.make(file, end, 0, limit)
+    at = end
+    for position, size in written:
+        assert position == at
+        assert position // reserve.PIECE == (position + size - 1) // reserve.PIECE
+        at += size
+    assert at == made
 
 
 async def test_a_small_segment_has_none():
@@ -189,12 +203,17 @@ async def test_what_else_lies_within_it_is_told_of(found, caplog):
     assert "no whole batch follows" in caplog.text
 
 
-async def test_a_full_disk_takes_what_fits_without_one():
+@pytest.mark.parametrize("fitting", [0, 6])
+async def test_a_full_disk_takes_what_fits_without_one(fitting):
+    """Or with the pieces of it that fit."""
     place = Place()
     log = place.open()
 
+    pieces = itertools.count()
+
     def fault(operation, path, size):
-        if operation == "write" and path == LOG and size > len(RECORD) + 1000:  # no batch, but a reserve
+        of_reserve = operation == "write" and path == LOG and size <= reserve.PIECE  # less than a batch
+        if of_reserve and next(pieces) >= fitting:
             raise OSError(errno.ENOSPC, "No space left on device", path)
         return None
 
@@ -202,7 +221,9 @@ async def test_a_full_disk_takes_what_fits_without_one():
     for _ in range(ENOUGH + 1):
         await append(log, RECORD)
     assert log.log_dir.online
-    assert place.memory.file_size(LOG) == log.segments.active.size
+    active = log.segments.active
+    assert place.memory.file_size(LOG) == max(active.size, active.reserve_end)
+    assert (active.reserve_end > active.size) is (fitting > 0)
     assert len(read_all(place.open(clean=False))) == ENOUGH + 1
 
 

@@ -44,7 +44,15 @@ KILLS = st.one_of(st.none(), st.none(), st.none(), CALLS)
 ENDS = st.tuples(st.booleans(), st.lists(st.tuples(CALLS, st.booleans()), max_size=2).map(tuple), st.booleans())
 """How the process ends (with the power?), how the starts after it, and whether it ends once more right after them."""
 SHARES = st.sampled_from([0.0, 0.3, 1.0])
-SMALL_RESERVES = {"FIRST_AT": 300, "STEP": 256, "LEFT": 64, "MOST": 320, "_LONGEST": 384, "FLUSHED_OFTEN": 0}
+SMALL_RESERVES = {
+    "FIRST_AT": 300,
+    "STEP": 256,
+    "LEFT": 64,
+    "MOST": 320,
+    "PIECE": 96,
+    "_LONGEST": 384,
+    "FLUSHED_OFTEN": 0,
+}
 
 
 class CrashMachine(RuleBasedStateMachine):

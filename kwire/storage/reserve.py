@@ -14,7 +14,7 @@ from kwire.ports.files import Buffer, File
 
 PIECE = 32 * 1024
 """Bytes of a folio: the most that Linux has at hand for each CPU (PAGE_ALLOC_COSTLY_ORDER), and in memory that is in
-pieces. Larger ones it finds where memory was not used for long, which a virtual machine may have given back by then."""
+pieces. With larger ones writing took up to 1.8 times the CPU there (ARCHITECTURE.md, Decisions)."""
 
 STEP = 256 * 1024
 """The reserve ends at a multiple of so many bytes."""

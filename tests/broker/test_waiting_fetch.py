@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -69,20 +70,26 @@ class Waiting:
             (answer,) = await self.producer.send(request(self.scene, [(0, 0)], max_wait_ms=WAIT_MS, **fields))
             assert told(answer, fields.get("version", NEWEST))[0].error_code == 0
 
-    async def during(
-        self, change: Callable[[], Awaitable[Any]], *offsets: tuple[int, int], **fields: Any
-    ) -> list[PartitionData]:
-        """What it is told, when this happened while it waited."""
+    @asynccontextmanager
+    async def asking(self, *frames: bytes) -> AsyncIterator[list[bytes]]:
+        """Within it these requests wait; behind it there are the answers."""
         answers: list[bytes] = []
-        frame = request(self.scene, offsets or [(0, END)], max_wait_ms=WAIT_MS, **fields)
 
         async def wait() -> None:
-            answers.extend(await self.producer.send(frame))
+            answers.extend(await self.producer.send(*frames))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait)
             await trio.testing.wait_all_tasks_blocked()
             assert not answers
+            yield answers
+
+    async def during(
+        self, change: Callable[[], Awaitable[Any]], *offsets: tuple[int, int], **fields: Any
+    ) -> list[PartitionData]:
+        """What it is told, when this happened while it waited."""
+        frame = request(self.scene, offsets or [(0, END)], max_wait_ms=WAIT_MS, **fields)
+        async with self.asking(frame) as answers:
             await change()
         (answer,) = answers
         return told(answer, fields.get("version", NEWEST))
@@ -370,14 +377,7 @@ async def test_what_comes_behind_it_waits_too(known: list[bool], autojump_clock)
         waiting = await filled(scene)
         await waiting.made_known()
         frames = [request(scene, [(0, offset)], 7 + offset, max_wait_ms=WAIT_MS) for offset in (END, 0, END)]
-        answers: list[bytes] = []
-
-        async def wait() -> None:
-            answers.extend(await waiting.producer.send(*frames))
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(wait)
-            await trio.testing.wait_all_tasks_blocked()
+        async with waiting.asking(*frames) as answers:
             await produced(scene)
         assert known[-3:] == [True, True, True]
         assert [answer[3] for answer in answers] == [7 + END, 7, 7 + END]
@@ -392,15 +392,8 @@ async def test_who_waits_for_longer_than_he_may_be_idle_is_forgotten(
         waiting = await filled(scene)
         least = len(batch()) + 1
         await waiting.made_known(min_bytes=least)
-        answers: list[bytes] = []
         frame = request(scene, [(0, END)], max_wait_ms=WAIT_MS, min_bytes=least)
-
-        async def wait() -> None:
-            answers.extend(await waiting.producer.send(frame))
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(wait)
-            await trio.testing.wait_all_tasks_blocked()
+        async with waiting.asking(frame) as answers:
             assert known[-1]
             if handed_over:
                 await produced(scene)
@@ -421,15 +414,8 @@ async def test_a_broker_that_stops_answers_who_waits(
         least = len(batch()) + 1
         await waiting.made_known(min_bytes=least)
         began = trio.current_time()
-        answers: list[bytes] = []
         frame = request(scene, [(0, END)], max_wait_ms=WAIT_MS, min_bytes=least)
-
-        async def wait() -> None:
-            answers.extend(await waiting.producer.send(frame))
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(wait)
-            await trio.testing.wait_all_tasks_blocked()
+        async with waiting.asking(frame) as answers:
             assert known[-1]
             if handed_over:
                 await produced(scene)

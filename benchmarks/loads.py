@@ -151,10 +151,9 @@ def consume(bootstrap: str, topic: str, partitions: int, records: int, consumers
                 "bootstrap.servers": bootstrap,
                 "group.id": "benchmark",
                 "enable.auto.commit": False,
-                # Once so much waits to be consumed, librdkafka fetches nothing for a whole second
-                # (fetch.queue.backoff.ms): the sooner a broker answers, the longer its consumer would stand still.
-                "queued.min.messages": 10_000_000,
-                "queued.max.messages.kbytes": 2_000_000,
+                # As soon as queued.min.messages wait to be consumed, librdkafka fetches nothing for a whole second by
+                # default: the sooner a broker answers, the longer its consumer would stand still.
+                "fetch.queue.backoff.ms": 1,
             }
         )
         for _ in range(consumers)

@@ -17,8 +17,8 @@ _SIZE = 100
 """Bytes of a record, the others' too."""
 BESIDE = Produce(1 << 30, _SIZE, 6, "1")
 _FRESH_BESIDE, _STEADY_BESIDE = 140_000, 300_000
-"""Records a second: two thirds of what a fresh Apache Kafka takes of such records in the README's table, and a third of
-what a steady one does."""
+"""Records a second: two thirds of what a fresh Apache Kafka takes of such records in the README's table, and a quarter
+of what a steady one does."""
 _WARM_UP_S = 5.0
 _QUICK_S, _FULL_S = 20.0, 720.0
 """Of one measurement; five of the long ones, which are of steady brokers only, are an hour."""

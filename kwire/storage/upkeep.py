@@ -102,7 +102,7 @@ class Upkeep:
     def _flush_pause_ms(self) -> int:
         """How long until the logs are looked at for those that are due by flush.ms."""
         scheduled_ms: int = self._manager.config["log.flush.scheduler.interval.ms"]
-        shortest = min((log.config.flush_ms for log in self._manager.logs.values()), default=_NEVER)
+        shortest = min([log.config.flush_ms for log in self._manager.logs.values()], default=_NEVER)
         return max(min(shortest, scheduled_ms, _FLUSH_LOOK_MS), _FLUSH_PAUSE_MS)
 
     async def flush_due(self) -> None:

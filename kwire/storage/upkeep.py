@@ -102,6 +102,7 @@ class Upkeep:
     def _flush_pause_ms(self) -> int:
         """How long until the logs are looked at for those that are due by flush.ms."""
         scheduled_ms: int = self._manager.config["log.flush.scheduler.interval.ms"]
+        # A list, since each element of a generator costs a call, and there may be thousands of logs.
         shortest = min([log.config.flush_ms for log in self._manager.logs.values()], default=_NEVER)
         return max(min(shortest, scheduled_ms, _FLUSH_LOOK_MS), _FLUSH_PAUSE_MS)
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 
-from benchmarks.loads import LOAD_TIMEOUT, Produce
+from benchmarks.loads import LOAD_TIMEOUT, Produce, Sent
 from jvm import apache_kafka, programs
 
 _PROGRAM = Path(__file__).with_name("ManyPerformances.java")
@@ -23,7 +23,7 @@ class LastingProducer:
         self._program: list[str] = []
         self._process: subprocess.Popen[str] | None = None
 
-    def run(self, load: Produce, bootstrap: str, topic: str) -> float:
+    def run(self, load: Produce, bootstrap: str, topic: str) -> Sent:
         """As `Produce.run`. Raises RuntimeError with what it printed where the load fails; the next one runs all the
         same, if need be in a new JVM."""
         process = self._process = self._process or self._start()

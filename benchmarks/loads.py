@@ -18,10 +18,24 @@ if TYPE_CHECKING:
 
 DEFAULT_BATCH = 16384
 """Bytes: what the Java client has unless told otherwise."""
-_RATE = re.compile(r"(\d+)(?: steady state)? records sent, ([\d.]+) records/sec")
+_SUMMARY = re.compile(
+    r"(\d+)(?: steady state)? records sent, ([\d.]+) records/sec.*?"
+    r" (\d+) ms 50th, \d+ ms 95th, (\d+) ms 99th, (\d+) ms 99\.9th"
+)
 LOAD_TIMEOUT = 600.0
 """Seconds after which a load counts as failed."""
 _NUMBERS = count()
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What ProducerPerformance tells of a run, or of what came after its warm-up."""
+
+    records_per_s: float
+    p50_ms: float
+    """From handing a record to the producer to its callback: whole ms, what it waits in the producer included."""
+    p99_ms: float
+    p999_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +68,18 @@ class Produce:
             name += f", {self.compression}"
         return name + (", transactions" if self.transactional else "")
 
-    def run(self, bootstrap: str, topic: str) -> float:
-        """Records per second, as ProducerPerformance reports them over the run, or over what came after its warm-up."""
+    def run(self, bootstrap: str, topic: str) -> Sent:
+        """Raises RuntimeError where not all records were sent, CalledProcessError where the producer failed."""
         command = self.command(bootstrap, topic)
         output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LOAD_TIMEOUT).stdout
         return self.reported(output)
 
-    def reported(self, output: str) -> float:
-        """Records per second in what ProducerPerformance printed: the summary of those that count is its last line."""
-        rates = _RATE.findall(output)
-        if not rates or int(rates[-1][0]) != self.records:
+    def reported(self, output: str) -> Sent:
+        """What ProducerPerformance printed: the summary of those that count is its last line."""
+        summaries = _SUMMARY.findall(output)
+        if not summaries or int(summaries[-1][0]) != self.records:
             raise RuntimeError(f"ProducerPerformance did not send {self.records} records: {output[-500:]}")
-        return float(rates[-1][1])
+        return Sent(*map(float, summaries[-1][1:]))
 
     def command(self, bootstrap: str, topic: str, rate: int = -1) -> list[str]:
         """What runs it in a JVM of its own, at so many records/s or as fast as it can."""
@@ -85,10 +99,15 @@ class Produce:
 
     @contextmanager
     def beside(self, bootstrap: str, topic: str, rate: int) -> Iterator[None]:
-        """The load goes on within, at so many records/s."""
+        """The load goes on within, at so many records/s, the first of which came before."""
         output = subprocess.DEVNULL
         with subprocess.Popen(self.command(bootstrap, topic, rate), stdout=output, stderr=output) as process:
             try:
+                deadline = time.monotonic() + 30
+                while not records_in(bootstrap, topic, self.partitions):
+                    if time.monotonic() > deadline:
+                        raise RuntimeError("the load did not begin within 30 s")
+                    time.sleep(0.05)
                 yield
                 if process.poll() is not None:
                     raise RuntimeError(f"the load ended too early, with {process.returncode}")
@@ -108,22 +127,30 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
 
     That comes after the metadata tell of a leader, and what is sent with acks=0 in between is lost.
     """
-    from confluent_kafka import KafkaException, TopicPartition
-    from confluent_kafka.admin import NewTopic, OffsetSpec
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import NewTopic
 
     admin = _admin(bootstrap)
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
     deadline = time.monotonic() + 30
-    asked = {TopicPartition(topic, index): OffsetSpec.latest() for index in range(partitions)}
     while True:
         try:
-            for found in admin.list_offsets(asked, request_timeout=10).values():
-                found.result()
+            records_in(bootstrap, topic, partitions)
             return
         except KafkaException as error:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"topic {topic} was not led within 30 s") from error
             time.sleep(0.02)
+
+
+def records_in(bootstrap: str, topic: str, partitions: int) -> int:
+    """How many were ever produced to it, by its log end offsets. Raises KafkaException where a partition is not led."""
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    asked = {TopicPartition(topic, index): OffsetSpec.latest() for index in range(partitions)}
+    admin = _admin(bootstrap)
+    return sum(found.result().offset for found in admin.list_offsets(asked, request_timeout=10).values())
 
 
 def _admin(bootstrap: str) -> AdminClient:

@@ -29,11 +29,12 @@ PICTURES = (
     Picture("memory", "Broker's memory", r"(MB|KB)(?!/s)"),
     Picture("throughput", "Throughput", r".*/s", more_is_better=True),
     Picture("files", "Files open", r"files open"),
+    Picture("latency-produced", "p99 from send to callback while producing", r"ms produced, p99$"),
     Picture("latency", "Latency", r"ms "),
     Picture("time", "Time", r""),
 )
-_SAID_ALREADY = re.compile(r"CPU s per GB (produced|consumed)")
-"""Has the ratio of the CPU time per record."""
+_LEFT_OUT = re.compile(r"CPU s per GB (produced|consumed)|ms produced, p(50|99\.9)$")
+"""Of these the ratio is that of the CPU time per record, or a picture has the p99."""
 _AGE = re.compile(r"(fresh|steady): ")
 _OF_AGE = {"fresh": (-0.17, "white"), "steady": (0.17, None), "": (0.0, None)}
 """Where in its row, and what fills the mark: the colour of its line where nothing else."""
@@ -42,8 +43,8 @@ _GOOD, _BAD = "#1b7837", "#b2182b"
 
 
 def picture_of(figure: str) -> Picture | None:
-    """None where another figure of the same step says the same."""
-    if _SAID_ALREADY.match(figure):
+    """None where another figure of the same step is drawn in its place."""
+    if _LEFT_OUT.match(figure):
         return None
     return next(picture for picture in PICTURES if re.match(picture.figures, figure))
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.loads import Produce, create_topic
-from benchmarks.process import cpu_seconds, resident_mb
-from benchmarks.steps import Figures, StartBroker, Step, started
+from benchmarks.process import cpu_seconds, peak_mb
+from benchmarks.steps import Figures, StartBroker, Step, cost, started
 from benchmarks.watcher import arriving, producing
 from jvm import maven
 from jvm.spark import INSTALLED
@@ -126,7 +126,7 @@ class SparkSteps:
             "ms from producer to consumer, median": ages.p50,
             "ms from producer to consumer, p99": ages.p99,
             "CPU s per s": share,
-            "MB after": resident_mb(broker.pid),
+            "MB at most": peak_mb(broker.pid),
         }
 
     def _fill(self, broker: Any) -> None:
@@ -148,6 +148,6 @@ def _timed(broker: Any, records: int, work: Callable[[], None]) -> Figures:
     seconds, cpu = time.monotonic() - began, cpu_seconds(broker.pid) - before
     return {
         "records/s": records / seconds,
-        "CPU s per M": cpu / records * 1e6,
-        "MB after": resident_mb(broker.pid),
+        **cost(cpu, records, SIZE),
+        "MB at most": peak_mb(broker.pid),
     }

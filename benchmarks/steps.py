@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.first_produce import produce_first
 from benchmarks.lasting_producer import LastingProducer
-from benchmarks.loads import Produce, consume, delete_topics, new_topic
+from benchmarks.loads import Produce, Sent, consume, delete_topics, new_topic
 from benchmarks.process import cpu_seconds, peak_mb, resident_mb
 from benchmarks.readiness import make_ready
 
@@ -19,8 +19,8 @@ StartBroker = Callable[[], Any]
 """Makes a broker that is not started: `start`, `close`, `bootstrap`, `pid` (BrokerProcess or ApacheKafka)."""
 OnBroker = Callable[[Any], Figures]
 """Measures a broker that runs."""
-RunProduce = Callable[[Produce, str, str], float]
-"""Sends a load to a bootstrap address and a topic; the records per second."""
+RunProduce = Callable[[Produce, str, str], Sent]
+"""Sends a load to a bootstrap address and a topic."""
 
 _SETTLE_S = 3.0
 """After the start, before idle memory is read: what starting left to do is done by then."""
@@ -58,7 +58,13 @@ def start_and_idle(make: StartBroker) -> Figures:
         produce_first(host, int(port), "first", started + 60)
         seconds, cpu = time.monotonic() - started, cpu_seconds(broker.pid)
         time.sleep(_SETTLE_S)
-        return {"s to first ack": seconds, "CPU s to first ack": cpu, "MB idle": resident_mb(broker.pid)}
+        idle = resident_mb(broker.pid)
+        return {
+            "s to first ack": seconds,
+            "CPU s to first ack": cpu,
+            "MB idle": idle,
+            "MB at most": peak_mb(broker.pid),
+        }
     finally:
         broker.close()
 
@@ -88,12 +94,15 @@ def produce_and_consume(load: Produce, run: RunProduce = Produce.run) -> OnBroke
     def measure(broker: Any) -> Figures:
         topic = new_topic(broker.bootstrap, load.partitions)
         before = cpu_seconds(broker.pid)
-        produced = run(load, broker.bootstrap, topic)
+        sent = run(load, broker.bootstrap, topic)
         after = cpu_seconds(broker.pid)
         consumed = consume(broker.bootstrap, topic, load.partitions, load.sent)
         last = cpu_seconds(broker.pid)
         return {
-            "produced records/s": produced,
+            "produced records/s": sent.records_per_s,
+            "ms produced, p50": sent.p50_ms,
+            "ms produced, p99": sent.p99_ms,
+            "ms produced, p99.9": sent.p999_ms,
             **cost(after - before, load.sent, load.size, " produced"),
             "consumed records/s": consumed,
             **cost(last - after, load.sent, load.size, " consumed"),

@@ -29,7 +29,7 @@ def steps(steady: Steady, spark: SparkSteps, scale: float, *, full: bool) -> lis
         found.append(Step(f"steady: {load.name}", on_steady, quick=quick))
     return [
         *found,
-        *readers.steps(full=full),
+        *readers.steps(steady, full=full),
         *latency.steps(steady, full=full),
         *requests.steps(steady),
         *connections.steps(),

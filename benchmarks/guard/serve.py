@@ -1,7 +1,7 @@
 """`python -m benchmarks.guard.serve COUNTS OPTIONS...`: `kwire serve OPTIONS...`, which counts what it does.
 
-A first SIGUSR1 begins to count calls on the event loop's thread, a second one ends that and begins to watch memory, a
-third one ends that and writes the file COUNTS (JSON).
+A first SIGUSR1 begins to count calls on the event loop's thread, a second one ends that and begins to look at what it
+allocates, a third one ends that and writes the file COUNTS (JSON).
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import tracemalloc
 from collections import Counter
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from benchmarks.guard.allocations import Allocations
 from kwire.__main__ import main
 
 SYSTEM_CALLS = {
@@ -46,7 +46,7 @@ class Counts:
         self._path = path
         self._calls: Counter[str] = Counter()
         self._steps = iter((self._count, self._watch, self._write))
-        self._before = 0
+        self._allocations = Allocations()
 
     def signalled(self, number: int, frame: FrameType | None) -> None:
         next(self._steps)()
@@ -67,15 +67,18 @@ class Counts:
 
     def _watch(self) -> None:
         sys.setprofile(None)
-        tracemalloc.start()
-        self._before, _ = tracemalloc.get_traced_memory()
-        tracemalloc.reset_peak()
+        self._allocations.begin()
 
     def _write(self) -> None:
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
+        self._allocations.end()
+        allocations = {
+            "large allocations": self._allocations.large,
+            "bytes in large ones": self._allocations.large_bytes,
+            "bytes in small ones": self._allocations.small_bytes,
+            "bytes at most": self._allocations.most,
+        }
         draft = self._path.with_suffix(".draft")
-        draft.write_text(json.dumps({**self._calls, "bytes at most": most - self._before}))
+        draft.write_text(json.dumps({**self._calls, **allocations}))
         draft.rename(self._path)
 
 

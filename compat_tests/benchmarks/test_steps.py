@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import connections, latency, limits, metadata, partitions, requests
+from benchmarks import connections, latency, limits, metadata, partitions, readers, requests
 from benchmarks.first_produce import produce_first
 from benchmarks.loads import Produce
 from benchmarks.pairs import make_kwire
@@ -20,6 +20,9 @@ pytestmark = pytest.mark.xdist_group("java")
 
 FIGURES = {
     "produced records/s",
+    "ms produced, p50",
+    "ms produced, p99",
+    "ms produced, p99.9",
     "CPU s per M produced",
     "CPU s per GB produced",
     "consumed records/s",
@@ -90,11 +93,13 @@ def all_above_nothing(figures: Figures) -> bool:
     ("measure", "figure"),
     [
         (latency._measure(0.3), "ms to the consumer, p99.9"),
-        (latency._measure(0.3, 1_000), "CPU s per s"),
+        (latency._measure(0.3, 1_000), "records/s beside"),
+        (readers._fan_out(Produce.run), "consumed records/s, all together"),
+        (readers._catch_up(1, Produce.run), "MB/s read"),
         (requests._measure(2, 1), "CPU s per 1,000 requests"),
         (connections._measure(3), "ms for Metadata, p50"),
     ],
-    ids=["latency", "latency-beside", "requests", "connections"],
+    ids=["latency", "latency-beside", "fan-out", "catch-up", "requests", "connections"],
 )
 def test_a_measure(monkeypatch: pytest.MonkeyPatch, measure: OnBroker, figure: str) -> None:
     for module, wait in (
@@ -106,6 +111,7 @@ def test_a_measure(monkeypatch: pytest.MonkeyPatch, measure: OnBroker, figure: s
         (metadata, "_ASKED_S"),
     ):
         monkeypatch.setattr(module, wait, 0.1)
+    monkeypatch.setattr(readers, "SHARED", Produce(600, 1024, 6, "1"))
     figures = fresh(measure)(make_kwire)
     assert {figure, "MB at most"} <= set(figures)
     assert all_above_nothing(figures)

@@ -1,32 +1,36 @@
-"""A load tells ProducerPerformance what to send, and reads from its output how fast that went."""
+"""A load tells ProducerPerformance what to send, and reads from its output how that went."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks.loads import Produce
+from benchmarks.loads import Produce, Sent
 
-_SUMMARY = "{} records sent, {} records/sec (103.06 MB/sec), 69.68 ms avg latency, 386.00 ms max latency, 23 ms 50th.\n"
+_SUMMARY = (
+    "{} records sent, {} records/sec (103.06 MB/sec), 69.68 ms avg latency, 386.00 ms max latency, "
+    "{} ms 50th, 45 ms 95th, 67 ms 99th, 89 ms 99.9th.\n"
+)
+_INTERVAL = "{} records sent, {} records/sec (103.06 MB/sec), 69.7 ms avg latency, 386.0 ms max latency.\n"
 _WARM = (
     "Warmup first 300 records. Steady state results will print after the complete test summary.\n"
-    + _SUMMARY.format(120, "60.5")
+    + _INTERVAL.format(120, "60.5")
     + "In steady state.\n"
-    + _SUMMARY.format(280, "90.5")
-    + _SUMMARY.format(400, "75.25")
-    + _SUMMARY.format("100 steady state", "99.75")
+    + _INTERVAL.format(280, "90.5")
+    + _SUMMARY.format(400, "75.25", 23)
+    + _SUMMARY.format("100 steady state", "99.75", 12)
 )
 
 
-def test_the_rate_is_that_of_the_whole_run() -> None:
-    output = _SUMMARY.format(150, "60.5") + _SUMMARY.format(400, "75.25")
-    assert Produce(400, 100, 1, "1").reported(output) == 75.25
+def test_what_is_told_is_that_of_the_whole_run() -> None:
+    output = _INTERVAL.format(150, "60.5") + _SUMMARY.format(400, "75.25", 23)
+    assert Produce(400, 100, 1, "1").reported(output) == Sent(75.25, 23, 67, 89)
 
 
-def test_after_a_warm_up_the_rate_is_that_of_the_rest() -> None:
-    assert Produce(100, 100, 1, "1", warm_up=300).reported(_WARM) == 99.75
+def test_after_a_warm_up_it_is_that_of_the_rest() -> None:
+    assert Produce(100, 100, 1, "1", warm_up=300).reported(_WARM) == Sent(99.75, 12, 67, 89)
 
 
-@pytest.mark.parametrize("output", ["", _SUMMARY.format(399, "75.25"), _WARM])
+@pytest.mark.parametrize("output", ["", _INTERVAL.format(400, "75.25"), _SUMMARY.format(399, "75.25", 23), _WARM])
 def test_a_run_that_did_not_send_all_is_none(output: str) -> None:
     with pytest.raises(RuntimeError, match="did not send 400 records"):
         Produce(400, 100, 1, "1").reported(output)

@@ -150,6 +150,7 @@ def test_where_a_figure_is_drawn() -> None:
         "KB a partition, new and empty": "memory",
         "MB/s read": "throughput",
         "ms to the acknowledgement, p99": "latency",
+        "ms produced, p99": "latency-produced",
         "s to first ack": "time",
         "files open": "files",
     }
@@ -157,7 +158,8 @@ def test_where_a_figure_is_drawn() -> None:
         picture = picture_of(figure)
         assert picture is not None
         assert picture.name == name
-    assert picture_of("CPU s per GB produced") is None
+    for figure in ("CPU s per GB produced", "ms produced, p50", "ms produced, p99.9"):
+        assert picture_of(figure) is None
 
 
 def test_pictures(tmp_path: Path) -> None:

@@ -110,7 +110,8 @@ class Upkeep:
         """Flushes the logs whose last flush was flush.ms ago or longer."""
         now = self._manager.services.clock.monotonic()
         for log in list(self._manager.logs.values()):
-            if log.unflushed and (now - log.last_flush) * 1000 >= log.config.flush_ms:
+            # In this order, since a log that has no flush.ms is then told without a call, and there may be thousands.
+            if (now - log.last_flush) * 1000 >= log.config.flush_ms and log.unflushed:
                 await self._tolerantly(log, log.flush)
 
     async def cut_reserves(self) -> None:

@@ -21,12 +21,12 @@ _TAIL_RATE = 500
 def steps(steady: Steady, *, full: bool) -> list[Step]:
     megabytes = FULL_MB if full else QUICK_MB
     found = []
-    for name, measure, quick in (
-        (f"{CONSUMERS} consumers of one topic", _fan_out, True),
-        (f"catch up on {megabytes:,} MB of cold data", partial(_catch_up, megabytes), False),
+    for name, measure in (
+        (f"{CONSUMERS} consumers of one topic", _fan_out),
+        (f"catch up on {megabytes:,} MB of cold data", partial(_catch_up, megabytes)),
     ):
-        found.append(Step(f"fresh: {name}", fresh(measure(Produce.run)), quick=quick))
-        found.append(Step(f"steady: {name}", steady.step(measure(steady.producer.run)), quick=quick))
+        found.append(Step(f"fresh: {name}", fresh(measure(Produce.run)), quick=measure is _fan_out))
+        found.append(Step(f"steady: {name}", steady.step(measure(steady.producer.run))))
     return found
 
 

@@ -68,7 +68,7 @@ class SparkSteps:
                 self._warm.add(name)
             return self._on_broker(make, measure)
 
-        return Step(name, measured, quick=True)
+        return Step(name, measured)
 
     def _on_broker(self, make: StartBroker, measure: Measure) -> Figures:
         with started(make) as broker, tempfile.TemporaryDirectory(dir=self._scratch) as folder:

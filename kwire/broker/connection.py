@@ -111,7 +111,7 @@ class Connection:
         stream.patient = True
         try:
             while not self._stopping and not self._ended:
-                if self._at_once and not self._draining and not self._memory.limited:
+                if self._is_attended:
                     await stream.attend(self)
                     self._raise_fault()
                 else:
@@ -133,6 +133,11 @@ class Connection:
                 self._work.close()
             elif self._parked is not None:
                 self._parked.abandon()
+
+    @property
+    def _is_attended(self) -> bool:
+        """Whether the stream calls while nothing is worked on, rather than that the task waits for it."""
+        return self._at_once and not self._draining and not self._memory.limited
 
     def _raise_fault(self) -> None:
         """What happened in a call of the stream, if anything did."""
@@ -181,7 +186,10 @@ class Connection:
                 await turn.share()
         if self._frames.error is not None:
             raise RequestRefused(self._frames.error)
-        await self._flush()
+        if self._is_attended and not (self._stopping or self._ended or self._stream.unsent):
+            self._after_answers(Next.READ)  # much of it is sent for less by the stream, which needs no task for that
+        else:
+            await self._flush()
         if self._memory.limited:
             await self._account()
         self._last_active = self._broker.clock.monotonic()
@@ -410,7 +418,7 @@ class Connection:
                 return
             response = await self._wait_for(call, response)
         self._add(call.answer(self._broker, response))
-        if self._out_bytes > _FLUSH_BYTES:
+        if self._out_bytes > _FLUSH_BYTES and self._requests:
             await self._flush()
 
     async def _go_on(self, call: Call, work: Coroutine[Any, Any, Any]) -> Message | Parts | Parked | None:

@@ -71,6 +71,10 @@ class Attendance:
         """As `Stream.attend`, and all that the receiver says is sent before it is called again."""
         wanted = Next.READ
         while wanted is not Next.LEAVE:
+            if stream.unsent:  # what is left to the task may not wait for the other side
+                self.sending = True
+                await stream.send([])
+                self.sending = False
             if wanted is Next.READ and not self._resumed.is_set():
                 room = receiver.room
                 data = await stream.receive(receiver.wanted if room is None else len(room))
@@ -86,7 +90,3 @@ class Attendance:
                 if self._failure is not None:
                     raise self._failure
                 wanted = receiver.resumed()
-            if stream.unsent and wanted is not Next.LEAVE:  # what is left to the task may not wait for the other side
-                self.sending = True
-                await stream.send([])
-                self.sending = False

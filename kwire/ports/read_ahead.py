@@ -36,10 +36,11 @@ class ReadAhead:
         reached = self._stream(position, size)
         return reached is not None and reached < position + size + _ahead(size) // 2
 
-    def next(self, position: int, size: int) -> int:
-        """The end (exclusive) of what must have been asked for when this range is read; it may lie behind the file's.
+    def next(self, position: int, size: int) -> tuple[int, int]:
+        """What is to be asked for besides this range when it is read: from where, and up to where (exclusive), which
+        may lie behind the file's end.
 
-        The range's own end where nobody comes from there.
+        Nothing, from the range's end, where nobody comes from there.
         """
         end = position + size
         reached = self._stream(position, size)
@@ -51,7 +52,7 @@ class ReadAhead:
             upto = reached
         others = [each for each in self._reached if each not in (reached, upto)]
         self._reached = (*others[-_MOST_STREAMS + 1 :], upto)
-        return upto
+        return max(end, reached or 0), upto
 
     def finish(self, reached: int) -> None:
         """Forgets the stream that got so far: nothing is left to be read ahead of it."""

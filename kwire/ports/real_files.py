@@ -146,29 +146,62 @@ class PosixFile:
         return (ahead is not None and ahead.is_due(position, size)) or not self.resident(position, size)
 
     def load(self, position: int, size: int) -> None:
-        self._ask_for(position, size)
-        end = position + size
+        asked, end = self._ask_for(position, size), position + size
+        for start in range(position, end, _ASKED_AT_ONCE):
+            upto = min(start + _ASKED_AT_ONCE, end)
+            # Its last page comes with the rest: to wait for that one takes none of the time that copying all takes.
+            if not os.preadv(self._descriptor, _PROBE, upto - 1):
+                return  # it was cut off
+            if not asked or not self._begins_resident(start, upto):
+                self._read(start, upto)
+
+    def _begins_resident(self, start: int, upto: int) -> bool:
+        """Whether what stands before the last page of what was asked for at once is there too: the system may have read
+        less than it was asked for, or in several pieces."""
+        if _NOWAIT is None:
+            return False
+        try:
+            for probe in (start, (start + upto) // 2):
+                os.preadv(self._descriptor, _PROBE, probe, _NOWAIT)
+        except OSError:  # as in `resident`
+            return False
+        return True
+
+    def _read(self, position: int, end: int) -> None:
         while position < end:
             read = os.preadv(self._descriptor, [_LOADED[: end - position]], position)
             if not read:
                 return  # it was cut off
             position += read
 
-    def _ask_for(self, position: int, size: int) -> None:
-        """Has the system begin to read what a reader of the range needs, now and next."""
+    def _ask_for(self, position: int, size: int) -> bool:
+        """Has the system begin to read what a reader of the range needs, now and next. Whether it takes such advice."""
+        if not self._sent:
+            self._expect_sending()
         ahead = self._ahead = self._ahead or ReadAhead()
-        end, upto, file_end = position + size, ahead.next(position, size), self.size()
-        start = end if self.resident(position, size) else position
-        if upto >= file_end or (upto > end and self.resident(end, upto - end)):
+        (start, upto), file_end = ahead.next(position, size), self.size()
+        taken = self._will_need(position, min(position + size, file_end))
+        taken = self._will_need(start, min(upto, file_end)) and taken
+        if upto >= file_end or (start < upto and self.resident(start, upto - start)):
             ahead.finish(upto)
-        last = min(upto, file_end)
-        for asked in range(start, last, _ASKED_AT_ONCE):
-            self._advise(asked, min(_ASKED_AT_ONCE, last - asked), _WILL_NEED)
+        return taken
 
-    def _advise(self, position: int, size: int, advice: int) -> None:
-        if _HAS_ADVICE:
-            with suppress(OSError):  # it is advice: some file systems and sandboxes know none
-                os.posix_fadvise(self._descriptor, position, size, advice)
+    def _will_need(self, start: int, end: int) -> bool:
+        """Whether the system takes such advice."""
+        for asked in range(start, end, _ASKED_AT_ONCE):
+            if not self._advise(asked, min(_ASKED_AT_ONCE, end - asked), _WILL_NEED):
+                return False
+        return True
+
+    def _advise(self, position: int, size: int, advice: int) -> bool:
+        """Whether it was taken: some file systems and sandboxes know none."""
+        if not _HAS_ADVICE:
+            return False
+        try:
+            os.posix_fadvise(self._descriptor, position, size, advice)
+        except OSError:
+            return False
+        return True
 
     def fileno(self) -> int | None:
         return self._descriptor

@@ -129,7 +129,9 @@ class TcpStream:
                 await self._attend_in_task(receiver)
                 return
             self._receiver, self._caller, self._next = receiver, caller, Next.READ
-            if self._seat.promising:
+            if self._soon:
+                self.push()
+            if self._seat.promising and not self.held_up:
                 self.ready()
             await caller.until_let_go()
         except trio.ClosedResourceError as error:

@@ -26,9 +26,9 @@ FILE = 40 * SLICE
 def test_a_slice_on_its_own_is_read_alone() -> None:
     ahead = ReadAhead()
     assert not ahead.is_due(10 * SLICE, SLICE)
-    assert ahead.next(10 * SLICE, SLICE) == 11 * SLICE
+    assert ahead.next(10 * SLICE, SLICE) == (11 * SLICE, 11 * SLICE)
     assert not ahead.is_due(50 * SLICE, SLICE)
-    assert ahead.next(50 * SLICE, SLICE) == 51 * SLICE
+    assert ahead.next(50 * SLICE, SLICE) == (51 * SLICE, 51 * SLICE)
 
 
 def test_who_reads_on_finds_it_read_ahead() -> None:
@@ -36,7 +36,7 @@ def test_who_reads_on_finds_it_read_ahead() -> None:
     ahead.next(0, SLICE)
     second = SLICE - 100  # a slice ends amid a batch, with which the next begins
     assert ahead.is_due(second, SLICE)
-    assert ahead.next(second, SLICE) == second + SLICE + AHEAD
+    assert ahead.next(second, SLICE) == (second + SLICE, second + SLICE + AHEAD)
     assert not ahead.is_due(2 * second, SLICE)  # half of it is left ahead
     assert ahead.is_due(2 * second + AHEAD // 2, SLICE)
 
@@ -44,17 +44,20 @@ def test_who_reads_on_finds_it_read_ahead() -> None:
 def test_what_is_under_way_is_not_asked_for_again() -> None:
     """The disk is slower than who reads."""
     ahead = ReadAhead()
+    reached = SLICE
     for start in range(0, 20 * SLICE, SLICE):
-        ahead.next(start, SLICE)
+        asked_from, upto = ahead.next(start, SLICE)
+        assert asked_from == max(reached, start + SLICE)
         assert len(ahead._reached) == 1
-    assert ahead.next(20 * SLICE, SLICE) >= 21 * SLICE + AHEAD // 2
+        reached = upto
+    assert ahead.next(20 * SLICE, SLICE)[1] >= 21 * SLICE + AHEAD // 2
 
 
 @pytest.mark.parametrize(("size", "expected"), [(4 * KB, 512 * KB), (1024 * KB, 2048 * KB), (51_200 * KB, 8192 * KB)])
 def test_so_much_is_read_ahead(size: int, expected: int) -> None:
     ahead = ReadAhead()
     ahead.next(0, size)
-    assert ahead.next(size, size) == 2 * size + expected
+    assert ahead.next(size, size) == (2 * size, 2 * size + expected)
 
 
 def test_streams_of_one_file_do_not_disturb_each_other() -> None:
@@ -63,13 +66,13 @@ def test_streams_of_one_file_do_not_disturb_each_other() -> None:
     for start in starts:
         ahead.next(start, SLICE)
     for start in starts:
-        assert ahead.next(start + SLICE, SLICE) == start + 2 * SLICE + AHEAD
+        assert ahead.next(start + SLICE, SLICE) == (start + 2 * SLICE, start + 2 * SLICE + AHEAD)
 
 
 def test_a_stream_that_is_over_is_forgotten() -> None:
     ahead = ReadAhead()
     ahead.next(0, SLICE)
-    reached = ahead.next(SLICE, SLICE)
+    _, reached = ahead.next(SLICE, SLICE)
     ahead.finish(reached)
     assert not ahead.is_due(reached - SLICE // 2, SLICE)
 
@@ -79,8 +82,8 @@ def test_whoever_reads_has_asked_for_what_he_reads(reads: list[tuple[int, int]])
     ahead = ReadAhead()
     for position, size in reads:
         position, size = position * 64 * KB, size * 64 * KB
-        upto = ahead.next(position, size)
-        assert position + size <= upto <= position + size + 2 * max(size, 256 * KB)
+        start, upto = ahead.next(position, size)
+        assert position + size <= start <= upto <= position + size + 2 * max(size, 256 * KB)
         assert upto in ahead._reached
         assert len(set(ahead._reached)) == len(ahead._reached) <= 8
 
@@ -209,3 +212,31 @@ def test_advice_that_is_refused_is_done_without(
     cold.load(0, SLICE)
     cold.load(SLICE, SLICE)
     assert all(cached(cold, 0, 2 * SLICE))
+
+
+def test_a_system_that_reads_less_than_it_is_asked_for(
+    cold: File, looks: page_cache.Looks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one does whose read_ahead_kb is smaller."""
+    advise = os.posix_fadvise
+
+    def half(descriptor: int, position: int, size: int, advice: int) -> None:
+        advise(descriptor, position, size // 2, advice)
+
+    looks.fast = False  # else what its looks find is there: nobody would wait for it
+    cold.is_loading_due(0, SLICE)
+    monkeypatch.setattr(os, "posix_fadvise", half)
+    cold.load(0, SLICE)
+    assert all(cached(cold, 0, SLICE))
+
+
+def test_what_was_read_ahead_is_not_copied(cold: File, looks: page_cache.Looks) -> None:
+    cold.load(0, SLICE)
+    cold.load(SLICE, SLICE)
+    deadline = time.monotonic() + page_cache.PATIENCE_S
+    while not all(cached(cold, 2 * SLICE, 3 * SLICE)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    looks.waiting.clear()
+    cold.load(2 * SLICE, SLICE)
+    assert looks.waiting == [2 * SLICE + 128 * KB - 1, 3 * SLICE - 1]

@@ -45,8 +45,10 @@ class File(Protocol):
         """As `pread`, if that does not wait for the disk; None if it would, or if the file ends before."""
 
     def is_loading_due(self, position: int, size: int) -> bool:
-        """Whether `load` is to be called before the range is sent: it is cold, or what follows is and who reads from
-        front to back will come to it soon."""
+        """Whether `load` is to be called before the range is sent, which is cold.
+
+        Where it is not, and who reads from front to back will come to what follows soon, the system is had to begin
+        with that."""
 
     def load(self, position: int, size: int) -> None:
         """Brings the range into memory, and has the system begin with what comes next where the file is read from

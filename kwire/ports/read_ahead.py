@@ -2,7 +2,8 @@
 
 The system does that too, of itself, in the call that comes near the end of what it has read: often sendfile, on the
 event loop, which then waits for memory and for the disk's queue (tens of ms where `read_ahead_kb` is some MB). So it
-is told not to, and a worker thread asks for what comes next.
+is told not to, and a thread asks for what comes next: a worker that waits for the range itself, or, where that is there
+already, one that nobody waits for (`asking.py`).
 
     slice asked for       |------|                 nobody comes from there: it alone is read
     the next              .......|------|~~~~~~~~~~~~~|         somebody reads on: so much is read ahead

@@ -14,6 +14,7 @@ import struct
 from collections.abc import Sequence
 from contextlib import suppress
 
+from kwire.ports.asking import Asking
 from kwire.ports.files import Buffer, File, FileLock
 from kwire.ports.read_ahead import ReadAhead
 
@@ -45,6 +46,7 @@ _PROBE = [bytearray(1)]
 _LOADED = memoryview(bytearray(128 * 1024))
 """Where what is loaded or looked at goes, for nobody to read: several threads may write there at once."""
 
+_ASKING = Asking()
 _HAS_ADVICE = hasattr(os, "posix_fadvise")
 _RANDOM: int = getattr(os, "POSIX_FADV_RANDOM", 0)
 _WILL_NEED: int = getattr(os, "POSIX_FADV_WILLNEED", 0)
@@ -143,7 +145,11 @@ class PosixFile:
 
     def is_loading_due(self, position: int, size: int) -> bool:
         ahead = self._ahead
-        return (ahead is not None and ahead.is_due(position, size)) or not self.resident(position, size)
+        if not self.resident(position, size):
+            return True
+        if ahead is not None and ahead.is_due(position, size):
+            _ASKING.ask(self._read_ahead, *ahead.next(position, size))
+        return False
 
     def load(self, position: int, size: int) -> None:
         asked, end = self._ask_for(position, size), position + size
@@ -179,12 +185,20 @@ class PosixFile:
         if not self._sent:
             self._expect_sending()
         ahead = self._ahead = self._ahead or ReadAhead()
-        (start, upto), file_end = ahead.next(position, size), self.size()
-        taken = self._will_need(position, min(position + size, file_end))
-        taken = self._will_need(start, min(upto, file_end)) and taken
-        if upto >= file_end or (start < upto and self.resident(start, upto - start)):
-            ahead.finish(upto)
+        start, upto = ahead.next(position, size)
+        taken = self._will_need(position, min(position + size, self.size()))
+        self._read_ahead(start, upto)
         return taken
+
+    def _read_ahead(self, start: int, upto: int) -> None:
+        """Has the system begin with this too, which comes next in a stream. For any thread but the event loop's."""
+        try:
+            file_end = self.size()
+        except OSError:  # it was closed
+            return
+        self._will_need(start, min(upto, file_end))
+        if self._ahead is not None and (upto >= file_end or (start < upto and self.resident(start, upto - start))):
+            self._ahead.finish(upto)
 
     def _will_need(self, start: int, end: int) -> bool:
         """Whether the system takes such advice."""

@@ -129,8 +129,8 @@ async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one
 
 
 def _is_warm(log: Log, found: LogRead, part: FileSlice) -> bool:
-    """Whether nothing of what was found has to be loaded, nor anything ahead of it. Not asked of the last little bit of
-    the log: nothing comes next that could be loaded with it."""
+    """Whether nothing of what was found has to be loaded; what comes next is read ahead. Not asked of the last little
+    bit of the log: nothing comes next that could be loaded with it."""
     size, active = part.size, log.segments.active
     if size <= SMALL_SLICE_BYTES and found.segment_base == active.base_offset and part.position + size == active.size:
         return True

@@ -424,6 +424,17 @@ async def test_more_than_goes_at_once_arrives_whole_and_before_what_comes_later(
             assert await read_exactly(ends.theirs, LARGE + 7) == content + b"endtask"
 
 
+async def test_what_was_left_to_the_stream_before_is_sent_by_who_is_attended(ends: Ends, nursery: trio.Nursery) -> None:
+    """Though nothing comes meanwhile."""
+    content, notes = pattern(LARGE), Notes(ends.mine)
+    ends.mine.send_soon([content, b"end"])
+    nursery.start_soon(ends.attend, notes)
+    with trio.fail_after(20):
+        assert await read_exactly(ends.theirs, LARGE + 3) == content + b"end"
+        await ends.theirs.send([b"next"])
+        await until(lambda: notes.content == b"next")
+
+
 @pytest.mark.parametrize("size", [200_000, LARGE])
 @pytest.mark.parametrize("waits", [False, True])
 async def test_more_than_goes_at_once_arrives_whole_from_who_reads_on(

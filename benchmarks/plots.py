@@ -33,8 +33,8 @@ PICTURES = (
     Picture("latency", "Latency", r"ms "),
     Picture("time", "Time", r""),
 )
-_LEFT_OUT = re.compile(r"CPU s per GB (produced|consumed)|ms produced, p(50|99\.9)$")
-"""Of these the ratio is that of the CPU time per record, or a picture has the p99."""
+_LEFT_OUT = re.compile(r"CPU s per GB (produced|consumed)|ms produced, p(50|99\.9)$|records/s beside")
+"""Of these the ratio is that of the CPU time per record, or a picture has the p99, or they were asked for."""
 _AGE = re.compile(r"(fresh|steady): ")
 _OF_AGE = {"fresh": (-0.17, "white"), "steady": (0.17, None), "": (0.0, None)}
 """Where in its row, and what fills the mark: the colour of its line where nothing else."""
@@ -43,7 +43,7 @@ _GOOD, _BAD = "#1b7837", "#b2182b"
 
 
 def picture_of(figure: str) -> Picture | None:
-    """None where another figure of the same step is drawn in its place."""
+    """None where none shows it."""
     if _LEFT_OUT.match(figure):
         return None
     return next(picture for picture in PICTURES if re.match(picture.figures, figure))

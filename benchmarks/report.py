@@ -27,7 +27,7 @@ class Pairs:
         for name in self.kwire[0]:
             ours = [pair[name] for pair in self.kwire]
             theirs = [pair[name] for pair in self.other]
-            ratios = [a / b if b else float("nan") for a, b in zip(ours, theirs, strict=True)]
+            ratios = [a / b for a, b in zip(ours, theirs, strict=True) if b] or [float("nan")]
             rows.append(
                 (
                     name,

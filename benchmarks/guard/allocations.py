@@ -1,4 +1,4 @@
-"""What a thread allocates, as far as Python can see it."""
+"""What is allocated while a thread works, as far as Python can see it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ LARGE = 4096
 
 class Allocations:
     """Looked at before and after each call of the thread that began it, so that what lived for less is seen, too: each
-    time the most that memory held since the last time counts. Of several objects that are made and freed one after the
-    other within one call the largest one counts, and what C allocates by itself does not.
+    time the most that memory held since the last time counts, once. What other threads allocate meanwhile counts too,
+    what C allocates by itself does not.
 
     A copy is an allocation, unless it goes to memory that is there already.
     """

@@ -26,7 +26,7 @@ from kwire.protocol.schema import Message
 from kwire.testing.process import BrokerProcess
 
 Costs = dict[str, float]
-"""Calls are those of one request on an average; "bytes at most" what any needed beyond what was there before."""
+"""Of one request on an average, but for "bytes at most": what any needed beyond what was there before."""
 
 REQUESTS = 500
 _TOPIC = "counted"

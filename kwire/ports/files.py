@@ -51,8 +51,8 @@ class File(Protocol):
         with that."""
 
     def load(self, position: int, size: int) -> None:
-        """Brings the range into memory, and has the system begin with what comes next where the file is read from
-        front to back. Blocks; for a worker thread."""
+        """Brings the range into memory, and has others begin with what comes next where the file is read from front to
+        back. Blocks; for a worker thread."""
 
     def fileno(self) -> int | None:
         """The descriptor for os.sendfile; None where there is none (memory)."""

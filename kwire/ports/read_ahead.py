@@ -2,12 +2,12 @@
 
 The system does that too, of itself, in the call that comes near the end of what it has read: often sendfile, on the
 event loop, which then waits for memory and for the disk's queue (tens of ms where `read_ahead_kb` is some MB). So it
-is told not to, and a thread asks for what comes next: a worker that waits for the range itself, or, where that is there
-already, one that nobody waits for (`asking.py`).
+is told not to for the descriptor that is sent from, and a thread that nobody waits for reads what comes next, by
+another descriptor.
 
     slice asked for       |------|                 nobody comes from there: it alone is read
     the next              .......|------|~~~~~~~~~~~~~|         somebody reads on: so much is read ahead
-    the one after that    ..............|------|~~~~~~~~~~~~~|  less than half of it is left ahead: more is asked for
+    the one after that    ..............|------|~~~~~~~~~~~~~|  less than half of it is left ahead: more is read
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ _MOST_STREAMS = 8
 
 
 class ReadAhead:
-    """The streams of one file; positions and sizes are bytes. For any thread: at worst a range is asked for twice."""
+    """The streams of one file; positions and sizes are bytes.
+
+    For any thread: at worst a range is asked for twice, or a stream begins anew.
+    """
 
     __slots__ = ("_reached",)
 

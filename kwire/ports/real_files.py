@@ -13,10 +13,15 @@ import shutil
 import struct
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
+from threading import Lock
+from typing import TYPE_CHECKING
 
-from kwire.ports.asking import Asking
 from kwire.ports.files import Buffer, File, FileLock
 from kwire.ports.read_ahead import ReadAhead
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 _MAX_BUFFERS = 1024
 """IOV_MAX: what one gathered write may take."""
@@ -46,16 +51,28 @@ _PROBE = [bytearray(1)]
 _LOADED = memoryview(bytearray(128 * 1024))
 """Where what is loaded or looked at goes, for nobody to read: several threads may write there at once."""
 
-_ASKING = Asking()
+_READING_AHEAD = 4
+"""Threads, of all files together."""
+_OPENING = Lock()
+
 _HAS_ADVICE = hasattr(os, "posix_fadvise")
 _RANDOM: int = getattr(os, "POSIX_FADV_RANDOM", 0)
 _WILL_NEED: int = getattr(os, "POSIX_FADV_WILLNEED", 0)
+_SEQUENTIAL: int = getattr(os, "POSIX_FADV_SEQUENTIAL", 0)
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Nobody waits for what they do."""
+    from concurrent.futures import ThreadPoolExecutor  # not needed before somebody reads what is cold
+
+    return ThreadPoolExecutor(_READING_AHEAD, "kwire read ahead")
 
 
 class PosixFile:
     """An open file and its descriptor."""
 
-    __slots__ = ("_ahead", "_descriptor", "_sent", "path")
+    __slots__ = ("_ahead", "_descriptor", "_front_to_back", "_sent", "path")
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
@@ -63,6 +80,8 @@ class PosixFile:
         self._sent = False
         """Whether it was asked about for sending: from then on the system itself reads nothing ahead."""
         self._ahead: ReadAhead | None = None
+        self._front_to_back = -1
+        """Another descriptor of the file, for who goes through it from front to back; opened when there is one."""
 
     def pread(self, size: int, position: int) -> bytes:
         data = os.pread(self._descriptor, size, position)
@@ -148,82 +167,76 @@ class PosixFile:
         if not self.resident(position, size):
             return True
         if ahead is not None and ahead.is_due(position, size):
-            _ASKING.ask(self._read_ahead, *ahead.next(position, size))
+            _threads().submit(self._read_ahead, *ahead.next(position, size))
         return False
 
     def load(self, position: int, size: int) -> None:
-        asked, end = self._ask_for(position, size), position + size
-        for start in range(position, end, _ASKED_AT_ONCE):
-            upto = min(start + _ASKED_AT_ONCE, end)
-            # Its last page comes with the rest: to wait for that one takes none of the time that copying all takes.
-            if not os.preadv(self._descriptor, _PROBE, upto - 1):
-                return  # it was cut off
-            if not asked or not self._begins_resident(start, upto):
-                self._read(start, upto)
+        if not self._sent:
+            self._expect_sending()
+        ahead, end = self._ahead, position + size
+        if ahead is None:
+            ahead = self._ahead = ReadAhead()
+        start, upto = ahead.next(position, size)
+        if upto > end and self._open_front_to_back():
+            self._read(self._front_to_back, position, end)
+            _threads().submit(self._read_ahead, start, upto)
+        else:
+            self._load_alone(position, end)
 
-    def _begins_resident(self, start: int, upto: int) -> bool:
-        """Whether what stands before the last page of what was asked for at once is there too: the system may have read
-        less than it was asked for, or in several pieces."""
-        if _NOWAIT is None:
-            return False
-        try:
-            for probe in (start, (start + upto) // 2):
-                os.preadv(self._descriptor, _PROBE, probe, _NOWAIT)
-        except OSError:  # as in `resident`
-            return False
+    def _load_alone(self, position: int, end: int) -> None:
+        """Has the system read no more than this."""
+        for start in range(position, end, _ASKED_AT_ONCE):
+            self._advise(start, min(_ASKED_AT_ONCE, end - start), _WILL_NEED)
+        self._read(self._descriptor, position, end)
+
+    def _read_ahead(self, start: int, upto: int) -> None:
+        """Reads what comes next in a stream, up to the end of the file. For a thread that nobody waits for."""
+        with suppress(OSError):  # it was closed; or who comes to it will be told
+            file_end = self.size()
+            if self._ahead is not None and (upto >= file_end or self.resident(start, upto - start)):
+                self._ahead.finish(upto)
+            if self._open_front_to_back():
+                self._read(self._front_to_back, start, min(upto, file_end))
+
+    def _open_front_to_back(self) -> bool:
+        """Whether there is a descriptor by which the system itself reads ahead: it takes larger pieces of memory for
+        that than where it is asked to, and half of the time."""
+        if self._front_to_back < 0:
+            try:
+                opened = os.open(f"/proc/self/fd/{self._descriptor}", os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:  # not Linux, or no descriptor is left
+                return False
+            with _OPENING:
+                if self._front_to_back < 0:
+                    self._front_to_back, opened = opened, -1
+            if opened >= 0:
+                os.close(opened)
+            elif _HAS_ADVICE:
+                with suppress(OSError):
+                    os.posix_fadvise(self._front_to_back, 0, 0, _SEQUENTIAL)
         return True
 
-    def _read(self, position: int, end: int) -> None:
+    def _read(self, descriptor: int, position: int, end: int) -> None:
         while position < end:
-            read = os.preadv(self._descriptor, [_LOADED[: end - position]], position)
+            read = os.preadv(descriptor, [_LOADED[: end - position]], position)
             if not read:
                 return  # it was cut off
             position += read
 
-    def _ask_for(self, position: int, size: int) -> bool:
-        """Has the system begin to read what a reader of the range needs, now and next. Whether it takes such advice."""
-        if not self._sent:
-            self._expect_sending()
-        ahead = self._ahead = self._ahead or ReadAhead()
-        start, upto = ahead.next(position, size)
-        taken = self._will_need(position, min(position + size, self.size()))
-        self._read_ahead(start, upto)
-        return taken
-
-    def _read_ahead(self, start: int, upto: int) -> None:
-        """Has the system begin with this too, which comes next in a stream. For any thread but the event loop's."""
-        try:
-            file_end = self.size()
-        except OSError:  # it was closed
-            return
-        self._will_need(start, min(upto, file_end))
-        if self._ahead is not None and (upto >= file_end or (start < upto and self.resident(start, upto - start))):
-            self._ahead.finish(upto)
-
-    def _will_need(self, start: int, end: int) -> bool:
-        """Whether the system takes such advice."""
-        for asked in range(start, end, _ASKED_AT_ONCE):
-            if not self._advise(asked, min(_ASKED_AT_ONCE, end - asked), _WILL_NEED):
-                return False
-        return True
-
-    def _advise(self, position: int, size: int, advice: int) -> bool:
-        """Whether it was taken: some file systems and sandboxes know none."""
-        if not _HAS_ADVICE:
-            return False
-        try:
-            os.posix_fadvise(self._descriptor, position, size, advice)
-        except OSError:
-            return False
-        return True
+    def _advise(self, position: int, size: int, advice: int) -> None:
+        if _HAS_ADVICE:
+            with suppress(OSError):  # it is advice: some file systems and sandboxes know none
+                os.posix_fadvise(self._descriptor, position, size, advice)
 
     def fileno(self) -> int | None:
         return self._descriptor
 
     def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
+        descriptors = self._descriptor, self._front_to_back
+        self._descriptor = self._front_to_back = -1
+        for descriptor in descriptors:
+            if descriptor >= 0:
+                os.close(descriptor)
 
     def __del__(self) -> None:
         self.close()

@@ -381,7 +381,10 @@ class TcpStream:
 
         Raises OSError, StreamClosed.
         """
+        others_turn = self.sent + SENDFILE_BYTES
         while parts:
+            if self.sent >= others_turn:
+                return True  # there may be room, and then it is told of at once
             part = parts[0]
             if isinstance(part, FileSlice):
                 if len(parts) > 1 and not self._corked:

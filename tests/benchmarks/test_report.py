@@ -30,6 +30,13 @@ def test_ratios_are_taken_pair_by_pair() -> None:
     assert PAIRS.rows() == [("MB", 2.0, 8.0, 0.5, 0.25, 3.0)]
 
 
+def test_a_pair_whose_other_side_took_no_time_has_no_ratio() -> None:
+    pairs = Pairs("step", [{"ms": 1.0}, {"ms": 1.0}, {"ms": 3.0}], [{"ms": 0.0}, {"ms": 2.0}, {"ms": 2.0}])
+    assert pairs.rows() == [("ms", 1.0, 2.0, 1.0, 0.5, 1.5)]
+    nothing = Pairs("step", [{"ms": 0.0}], [{"ms": 0.0}])
+    assert "nan" in markdown([nothing])
+
+
 def test_a_row_for_each_figure() -> None:
     assert markdown([PAIRS]).splitlines()[2:] == ["| step | MB | 2.00 | 8.00 | 0.50 (0.25 to 3.00) |"]
 
@@ -158,7 +165,7 @@ def test_where_a_figure_is_drawn() -> None:
         picture = picture_of(figure)
         assert picture is not None
         assert picture.name == name
-    for figure in ("CPU s per GB produced", "ms produced, p50", "ms produced, p99.9"):
+    for figure in ("CPU s per GB produced", "ms produced, p50", "ms produced, p99.9", "records/s beside"):
         assert picture_of(figure) is None
 
 

@@ -171,14 +171,12 @@ def test_a_stream_is_read_ahead(cold: File, looks: page_cache.Looks) -> None:
     seemed_there = all(found for position, found in looks.found if position >= 2 * SLICE)
     ends = 2 * SLICE + AHEAD
     until_cached(cold, 0, ends)
-    assert not any(cached(cold, ends, FILE))
     assert not cold.is_loading_due(2 * SLICE, SLICE)
     # It is there, what follows is not, and is asked for without a wait. A stream whose next part seemed to be there is
     # one that needs no more.
     assert not cold.is_loading_due(3 * SLICE, SLICE)
     if not seemed_there:
         until_cached(cold, ends, ends + 2 * SLICE)
-    assert not any(cached(cold, ends + 2 * SLICE, FILE))
 
 
 def until_cached(file: File, start: int, end: int) -> None:
@@ -238,15 +236,6 @@ def test_a_system_that_reads_less_than_it_is_asked_for(
     assert all(cached(cold, 0, SLICE))
 
 
-def test_what_was_read_ahead_is_not_copied(cold: File, looks: page_cache.Looks) -> None:
-    cold.load(0, SLICE)
-    cold.load(SLICE, SLICE)
-    until_cached(cold, 2 * SLICE, 3 * SLICE)
-    looks.waiting.clear()
-    cold.load(2 * SLICE, SLICE)
-    assert looks.waiting == [2 * SLICE + 128 * KB - 1, 3 * SLICE - 1]
-
-
 def test_who_is_faster_than_the_disk_waits_for_it(cold: File, looks: page_cache.Looks) -> None:
     for start in (0, SLICE):
         cold.load(start, SLICE)
@@ -254,9 +243,30 @@ def test_who_is_faster_than_the_disk_waits_for_it(cold: File, looks: page_cache.
     assert cold.is_loading_due(2 * SLICE, SLICE)
 
 
-def test_a_file_that_is_closed_is_not_read_ahead(cold: File) -> None:
-    """It was asked for, and then the segment was deleted."""
+def test_without_another_descriptor_it_is_loaded_slice_by_slice(cold: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is none left, or this is not Linux."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.EMFILE, "no descriptor is left")
+
+    monkeypatch.setattr(os, "open", full)
+    for start in range(0, 4 * SLICE, SLICE):
+        cold.load(start, SLICE)
+    monkeypatch.undo()
+    assert all(cached(cold, 0, 4 * SLICE))
+
+
+def test_what_was_deleted_is_read_on_and_closed(cold: File) -> None:
     assert isinstance(cold, PosixFile)
-    cold.load(0, SLICE)
+    os.unlink(cold.path)
+    for start in (0, SLICE):
+        cold.load(start, SLICE)
+    until_cached(cold, 0, 4 * SLICE)
+    descriptors = [cold._descriptor, cold._front_to_back]
+    files = {os.fstat(descriptor).st_ino for descriptor in descriptors}
+    assert len(files) == 1
     cold.close()
-    cold._read_ahead(SLICE, 2 * SLICE)
+    for descriptor in descriptors:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)
+    cold._read_ahead(4 * SLICE, 5 * SLICE)  # it was asked for before

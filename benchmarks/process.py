@@ -71,7 +71,9 @@ def forget_cached(folder: Path) -> None:
     """Has the system forget what it has of a folder's files in memory."""
     os.sync()
     for path in folder.rglob("*"):
-        if path.is_file():
+        with suppress(FileNotFoundError):  # a broker that lives on deletes what earlier steps left
+            if not path.is_file():
+                continue
             descriptor = os.open(path, os.O_RDONLY)
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
             os.close(descriptor)

@@ -179,7 +179,8 @@ class PosixFile:
         start, upto = ahead.next(position, size)
         if upto > end and self._open_front_to_back():
             self._read(self._front_to_back, position, end)
-            _threads().submit(self._read_ahead, start, upto)
+            if start < upto:  # else enough of it was asked for, and it is slower than who reads
+                _threads().submit(self._read_ahead, start, upto)
         else:
             self._load_alone(position, end)
 

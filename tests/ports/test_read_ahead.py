@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kwire.ports import real_files
 from kwire.ports.files import File
 from kwire.ports.read_ahead import ReadAhead
 from kwire.ports.real_files import PosixFile, PosixFileSystem
@@ -241,6 +242,17 @@ def test_who_is_faster_than_the_disk_waits_for_it(cold: File, looks: page_cache.
         cold.load(start, SLICE)
     looks.cold_page = 2 * SLICE // page_cache.PAGE
     assert cold.is_loading_due(2 * SLICE, SLICE)
+
+
+def test_a_slice_that_is_under_way_does_not_end_its_stream(cold: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough of it was asked for: there is nothing to be read ahead, and nothing to be learnt from that."""
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(PosixFile, "_read_ahead", lambda file, start, upto: asked.append((start, upto)))
+    for start in (0, SLICE, 2 * SLICE):
+        cold.load(start, SLICE)
+    real_files._threads().shutdown()
+    real_files._threads.cache_clear()
+    assert asked == [(2 * SLICE, 2 * SLICE + AHEAD)]
 
 
 def test_without_another_descriptor_it_is_loaded_slice_by_slice(cold: File, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,13 +70,12 @@ def machine_cpu_seconds() -> float:
 def forget_cached(folder: Path) -> None:
     """Has the system forget what it has of a folder's files in memory."""
     os.sync()
-    for path in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # a broker that lives on deletes what earlier steps left
-            if not path.is_file():
-                continue
-            descriptor = os.open(path, os.O_RDONLY)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.close(descriptor)
+    for inner, _, files in os.walk(folder):  # a broker that lives on deletes what earlier steps left meanwhile
+        for name in files:
+            with suppress(FileNotFoundError):
+                descriptor = os.open(f"{inner}/{name}", os.O_RDONLY)
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                os.close(descriptor)
 
 
 def _status_mb(pid: int, name: str) -> float:

@@ -23,12 +23,38 @@ def test_what_is_deleted_meanwhile_need_not_be_forgotten(tmp_path: Path, monkeyp
     forgotten: list[str] = []
     open_file = os.open
 
-    def opened(path: Path, flags: int) -> int:
-        if path.name == "deleted":
-            path.unlink()
-        forgotten.append(path.name)
+    def opened(path: str, flags: int) -> int:
+        name = Path(path).name
+        if name == "deleted":
+            os.unlink(path)
+        forgotten.append(name)
         return open_file(path, flags)
 
     monkeypatch.setattr(os, "open", opened)
     forget_cached(tmp_path)
     assert sorted(forgotten) == ["deleted", "kept"]
+
+
+def test_a_folder_that_is_deleted_meanwhile_need_not_be_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deleted = tmp_path / "deleted"
+    deleted.mkdir()
+    (tmp_path / "kept").write_bytes(b"x")
+    forgotten: list[str] = []
+    look, open_file = os.scandir, os.open
+
+    def looked(path: str) -> object:
+        if Path(path) == deleted:
+            deleted.rmdir()
+        return look(path)
+
+    def opened(path: str, flags: int) -> int:
+        forgotten.append(Path(path).name)
+        return open_file(path, flags)
+
+    monkeypatch.setattr(os, "scandir", looked)
+    monkeypatch.setattr(os, "open", opened)
+    forget_cached(tmp_path)
+    assert forgotten == ["kept"]
+    assert not deleted.exists()

@@ -37,18 +37,28 @@ def main(arguments: list[str]) -> int:
         other = None if options.against is None else version_of(options.against)
     except ValueError as error:
         parser.error(f"--against: {error}")
+    measured_with = {"full": options.full, "pairs": options.pairs, "warm_up": options.warm_up, "scale": options.scale}
+    try:
+        results = read(output, measured_with) if options.resume else []
+    except ValueError as error:
+        parser.error(f"--resume: {error}")
     class_path()  # resolves the jars before anything is measured
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # for thousands of connections, the brokers' too
-    results = read(output) if options.resume else []
     measured = {result.step for result in results}
     with closing(Steady(options.warm_up)) as steady, closing(SparkSteps(options.scale)) as spark:
-        for step in steps(steady, spark, options.scale, full=options.full):
+        known = steps(steady, spark, options.scale, full=options.full)
+        for name in options.only or ():
+            if not any(name in step.name for step in known):
+                parser.error(
+                    f"--only: no step's name contains {name!r}; there are\n" + "\n".join(s.name for s in known)
+                )
+        for step in known:
             asked = any(name in step.name for name in options.only) if options.only else options.full or step.quick
             if asked and step.name not in measured:
                 results.append(run(step, options.pairs, other))
                 if other is None:
-                    write(results, output)  # what was measured is kept if a later step fails
+                    write(results, output, measured_with)  # what was measured is kept if a later step fails
     if other is None:
         draw(results, output)
     print(markdown(results, "Apache Kafka" if other is None else f"kwire in {options.against}"))

@@ -52,7 +52,7 @@ _GIVE_UP_S = 3600.0
 
 
 def steps(*, full: bool) -> list[Step]:
-    """In the order of the README's table; unless `full`, a tenth of what is told there."""
+    """Unless `full`, a tenth of the data."""
     megabytes, keys = (5_000, 10_000_000) if full else (500, 1_000_000)
     return [Step(f"compaction: {megabytes:,} MB with {keys:,} keys", compaction(megabytes, keys))]
 
@@ -92,8 +92,8 @@ def _while_cleaned(broker: Any) -> Figures:
         "ms p50 of a produce meanwhile": produced.p50,
         "ms p99 of a produce meanwhile": produced.p99,
         "ms longest wait of another's request": waits.longest,
-        "MB before": before / 1e6,
-        "MB after": _size(folder) / 1e6,
+        "MB of log before": before / 1e6,
+        "MB of log after": _size(folder) / 1e6,
     }
 
 

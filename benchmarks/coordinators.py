@@ -321,7 +321,7 @@ def _next(consumer: Any) -> Any:
 
 
 def steps() -> list[Step]:
-    """In the order of the README's table."""
+    """In the order in which they are told."""
     measures: dict[str, OnBroker] = {
         "rebalance, 10 members": rebalance(10),
         "rebalance, 100 members": rebalance(100),

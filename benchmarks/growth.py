@@ -8,7 +8,7 @@ from benchmarks.steps import Step
 
 
 def steps(*, full: bool) -> list[Step]:
-    """In the order of the README's tables; unless `full`, without what is largest there."""
+    """Unless `full`, without what is largest."""
     count, gigabytes = (10_000, 20.0) if full else (1_000, 2.0)
     counts = [each for each in (1, 100, 1_000, 10_000) if each <= count]
     return [

@@ -34,7 +34,7 @@ _RECORD_BYTES = 1000
 _STEP_MS = 2
 """From batch to batch: 20 GB are five minutes, and no segment is rolled for its age."""
 
-_PATIENCE_S = 600.0
+_PATIENCE_S, _LED_WITHIN_S = 600.0, 30.0
 _FETCH_BYTES = 64 * 1024
 _BY_NAME = 12
 """The newest version of Produce and Fetch that names topics."""
@@ -103,14 +103,17 @@ class _Life:
         value = random.Random(1).randbytes(_RECORD_BYTES - 12)
         first = build_batch([Record(offset, 0, None, value, []) for offset in range(_RECORDS)])
         header, records = read_header(first), first[HEADER_SIZE:]
-        number = 0
+        number, deadline = 0, time.monotonic() + _LED_WITHIN_S
         while number < self._batches:
             at = self._start_ms + number * _STEP_MS
             batch = seal(header._replace(base_timestamp=at, max_timestamp=at), records) + records
             data = TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=0, records=batch)])
             answer = await connection.call(ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[data]), _BY_NAME)
-            if not answer.responses[0].partition_responses[0].error_code:
-                number += 1
+            error = answer.responses[0].partition_responses[0].error_code
+            if not error:
+                number, deadline = number + 1, time.monotonic() + _LED_WITHIN_S
+            elif time.monotonic() > deadline:  # a new topic's leader takes over after it was told
+                raise RuntimeError(f"a batch was not taken within {_LED_WITHIN_S} s: error {error}")
         connection.close()
 
     async def _seek(self) -> None:

@@ -3,56 +3,86 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
 from benchmarks.loads import Produce, new_topic, records_in
 from benchmarks.process import cpu_seconds
-from benchmarks.steps import Figures, OnBroker, Steady, Step, cost, fresh
-from benchmarks.watcher import Spread, arriving, producing
+from benchmarks.steps import Figures, OnBroker, RunProduce, StartBroker, Steady, Step, cost, fresh
+from benchmarks.watcher import Spread, passing, producing
 
 RATE = 1_000
 """Records a second, acks 1, linger.ms 0, one partition."""
 _SIZE = 100
 """Bytes of a record, the others' too."""
 BESIDE = Produce(1 << 30, _SIZE, 6, "1")
-_FRESH_BESIDE, _STEADY_BESIDE = 100_000, 600_000
-"""Records a second: half of what Apache Kafka takes of such records in the README's table."""
+_FRESH_CAPACITY, _STEADY_CAPACITY = (
+    Produce(1_000_000, _SIZE, 6, "1"),
+    Produce(2_500_000, _SIZE, 6, "1", warm_up=1_500_000),
+)
+"""What of such records a broker takes a second is found with these."""
 _WARM_UP_S = 5.0
 _QUICK_S, _FULL_S = 20.0, 720.0
 """Of one measurement; five of the long ones, which are of steady brokers only, are an hour."""
 
 
 def steps(steady: Steady, *, full: bool) -> list[Step]:
-    alone, beside = f"latency at {RATE:,} records/s", "latency beside {:,} records/s"
+    alone, beside = f"latency at {RATE:,} records/s", "latency beside half a load"
     seconds = _FULL_S if full else _QUICK_S
+    half_fresh = HalfLoad(fresh, _FRESH_CAPACITY, Produce.run)
+    half_steady = HalfLoad(steady.step, _STEADY_CAPACITY, steady.producer.run)
     return [
         Step(f"fresh: {alone}", fresh(_measure(_QUICK_S)), quick=True),
         Step(f"steady: {alone}", steady.step(_measure(seconds)), quick=True),
-        Step(f"fresh: {beside.format(_FRESH_BESIDE)}", fresh(_measure(_QUICK_S, _FRESH_BESIDE))),
-        Step(f"steady: {beside.format(_STEADY_BESIDE)}", steady.step(_measure(seconds, _STEADY_BESIDE))),
+        Step(f"fresh: {beside}", fresh(_measure(_QUICK_S, half_fresh)), prepare=half_fresh.find),
+        Step(f"steady: {beside}", steady.step(_measure(seconds, half_steady)), prepare=half_steady.find),
     ]
 
 
-def _measure(seconds: float, beside: int = 0) -> OnBroker:
+class HalfLoad:
+    """Half of the records a second that Apache Kafka takes, or whatever kwire is measured beside, on this machine.
+
+    `run` sends it `capacity`, `on_broker` says to which broker.
+    """
+
+    def __init__(
+        self, on_broker: Callable[[OnBroker], Callable[[StartBroker], Figures]], capacity: Produce, run: RunProduce
+    ) -> None:
+        self._on_broker = on_broker
+        self._capacity = capacity
+        self._run = run
+        self.rate = 0
+        """Records a second, the same for both sides; known when `find` is done."""
+
+    def find(self, make: StartBroker) -> None:
+        """Measures what a broker takes that `make` makes."""
+        self.rate = int(self._on_broker(self._taken)(make)["records/s"] / 2)
+
+    def _taken(self, broker: Any) -> Figures:
+        topic = new_topic(broker.bootstrap, self._capacity.partitions)
+        return {"records/s": self._run(self._capacity, broker.bootstrap, topic).records_per_s}
+
+
+def _measure(seconds: float, beside: HalfLoad | None = None) -> OnBroker:
     def measure(broker: Any) -> Figures:
         topic = new_topic(broker.bootstrap, 1)
         with ExitStack() as stack:
-            if beside:
+            if beside is not None:
                 other = new_topic(broker.bootstrap, BESIDE.partitions)
-                stack.enter_context(BESIDE.beside(broker.bootstrap, other, beside))
+                stack.enter_context(BESIDE.beside(broker.bootstrap, other, beside.rate))
             with producing(broker.bootstrap, topic, RATE):
                 time.sleep(_WARM_UP_S)
-            others = records_in(broker.bootstrap, other, BESIDE.partitions) if beside else 0
+            others = 0 if beside is None else records_in(broker.bootstrap, other, BESIDE.partitions)
             before, began = cpu_seconds(broker.pid), time.monotonic()
-            with arriving(broker.bootstrap, topic) as ages, producing(broker.bootstrap, topic, RATE) as acks:
+            with passing(broker.bootstrap, topic, RATE) as (ages, acks):
                 time.sleep(seconds)
             cpu, lasted = cpu_seconds(broker.pid) - before, time.monotonic() - began
-            others = records_in(broker.bootstrap, other, BESIDE.partitions) - others if beside else 0
+            others = 0 if beside is None else records_in(broker.bootstrap, other, BESIDE.partitions) - others
         return {
             **_told("to the acknowledgement", acks),
             **_told("to the consumer", ages),
-            **({"records/s beside": others / lasted} if beside else {}),
+            **({} if beside is None else {"records/s beside": others / lasted}),
             "CPU s per s": cpu / lasted,
             **cost(cpu, int(seconds * RATE) + others, _SIZE),
         }

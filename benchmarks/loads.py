@@ -25,6 +25,11 @@ _SUMMARY = re.compile(
 LOAD_TIMEOUT = 600.0
 """Seconds after which a load counts as failed."""
 _NUMBERS = count()
+_AT_ONCE = 10_000
+"""Records that are asked of a consumer."""
+_WATCHED_S, _PATIENCE_S = 2.0, 30.0
+_IN_TIME_S = 0.1
+"""A load that is so little late is in time: that much may wait in the producer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +104,25 @@ class Produce:
 
     @contextmanager
     def beside(self, bootstrap: str, topic: str, rate: int) -> Iterator[None]:
-        """The load goes on within, at so many records/s, the first of which came before."""
+        """The load goes on within, at so many records/s, or as many as the broker takes.
+
+        ProducerPerformance is throttled to so many since its start: what it missed while its JVM was cold it sends as
+        fast as it can. That is waited for, 30 s at most.
+        """
         output = subprocess.DEVNULL
         with subprocess.Popen(self.command(bootstrap, topic, rate), stdout=output, stderr=output) as process:
             try:
-                deadline = time.monotonic() + 30
+                deadline = time.monotonic() + _PATIENCE_S
                 while not records_in(bootstrap, topic, self.partitions):
                     if time.monotonic() > deadline:
-                        raise RuntimeError("the load did not begin within 30 s")
+                        raise RuntimeError(f"the load did not begin within {_PATIENCE_S} s")
                     time.sleep(0.05)
+                began = time.monotonic()
+                while (lasted := time.monotonic() - began) < _PATIENCE_S:
+                    due = (lasted - _IN_TIME_S) * rate
+                    if lasted > _WATCHED_S and records_in(bootstrap, topic, self.partitions) >= due:
+                        break
+                    time.sleep(0.1)
                 yield
                 if process.poll() is not None:
                     raise RuntimeError(f"the load ended too early, with {process.returncode}")
@@ -132,14 +147,14 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
 
     admin = _admin(bootstrap)
     admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(30)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + _PATIENCE_S
     while True:
         try:
             records_in(bootstrap, topic, partitions)
             return
         except KafkaException as error:
             if time.monotonic() > deadline:
-                raise RuntimeError(f"topic {topic} was not led within 30 s") from error
+                raise RuntimeError(f"topic {topic} was not led within {_PATIENCE_S} s") from error
             time.sleep(0.02)
 
 
@@ -192,7 +207,9 @@ def consume(bootstrap: str, topic: str, partitions: int, records: int, consumers
             reader.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(partitions)])
         while left:
             for reader in list(left):
-                messages = reader.consume(10_000, timeout=1.0 if consumers == 1 else 0.01)
+                # It waits for as many as it is asked for: for more than there are until the time is over.
+                asked = min(_AT_ONCE, left[reader])
+                messages = reader.consume(asked, timeout=1.0 if consumers == 1 else 0.01)
                 failures = [str(message.error()) for message in messages if message.error() is not None]
                 if failures:
                     raise RuntimeError(failures[0])

@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
+import kwire
 from benchmarks.disturbance import undisturbed
 from benchmarks.report import Pairs
 from benchmarks.steps import Figures, StartBroker, Step
@@ -19,11 +21,14 @@ _CODECS = "kwire/protocol/codec/_generated"
 
 def run(step: Step, pairs: int, other: StartBroker | None = None) -> Pairs:
     """Beside Apache Kafka, or what `other` makes; the order is swapped from pair to pair."""
-    result = Pairs(step.name)
+    result = Pairs(step.name, version=version(), measured=date.today().isoformat())
+    other = other or make_apache_kafka
+    if step.prepare is not None:
+        step.prepare(other)
     for number in range(pairs):
         sides: list[tuple[list[Figures], StartBroker]] = [
             (result.kwire, make_kwire),
-            (result.other, other or make_apache_kafka),
+            (result.other, other),
         ]
         for figures, make in sides if number % 2 == 0 else reversed(sides):
             found, disturbed = undisturbed(lambda make=make: step.measure(make))  # type: ignore[misc]
@@ -31,6 +36,15 @@ def run(step: Step, pairs: int, other: StartBroker | None = None) -> Pairs:
             result.disturbed += disturbed
         print(f"{step.name}: pair {number + 1} of {pairs}", file=sys.stderr, flush=True)
     return result
+
+
+def version() -> str:
+    """Of the kwire that is measured: as git names what is checked out, or else the package's own."""
+    asked = ["git", "-C", str(Path(kwire.__file__).parent), "describe", "--always", "--dirty", "--tags"]
+    try:
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return kwire.__version__
 
 
 def make_kwire() -> BrokerProcess:

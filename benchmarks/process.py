@@ -26,8 +26,13 @@ def resident_mb(pid: int) -> float:
 
 
 def peak_mb(pid: int) -> float:
-    """The most that was ever resident, in MB (10^6 bytes)."""
+    """The most that was ever resident, or since `forget_peak`, in MB (10^6 bytes)."""
     return _status_mb(pid, "VmHWM:")
+
+
+def forget_peak(pid: int) -> None:
+    """From now on `peak_mb` tells the most since now (proc(5): /proc/PID/clear_refs)."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def open_files(pid: int) -> int:

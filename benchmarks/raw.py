@@ -55,7 +55,10 @@ class Producers:
         self.answers, self._accepted = [answer], answer[: self._same]
 
     def run(self, seconds: float) -> list[float]:
-        """How long (s) each request took that was acknowledged within that time, in their order."""
+        """How long (s) each request took that was sent within that time, in the order of the answers.
+
+        Raises TimeoutError where none comes for 30 s.
+        """
         waits: list[float] = []
         frame, sockets, clock, accepted = self._frame, self._sockets, time.perf_counter, self._accepted
         sent: dict[int, float] = {}
@@ -64,7 +67,10 @@ class Producers:
             sent[descriptor] = clock()
             connection.sendall(frame)
         while sent:
-            for descriptor, _ in self._poll.poll(_PATIENCE_S):
+            answered = self._poll.poll(_PATIENCE_S)
+            if not answered:
+                raise TimeoutError(f"{len(sent)} requests were not answered within {_PATIENCE_S} s")
+            for descriptor, _ in answered:
                 connection = sockets[descriptor]
                 answer = connection.recv(65536)
                 now = clock()

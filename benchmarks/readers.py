@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.loads import Produce, consume, new_topic
 from benchmarks.process import cpu_seconds, forget_cached
 from benchmarks.steps import Figures, OnBroker, RunProduce, Steady, Step, cost, fresh
-from benchmarks.watcher import arriving, producing
+from benchmarks.watcher import passing
 
 CONSUMERS = 20
 SHARED = Produce(100_000, 1024, 6, "1", batch_size=65536)
@@ -49,7 +49,7 @@ def _catch_up(megabytes: int, run: RunProduce) -> OnBroker:
         topic, tail = new_topic(broker.bootstrap, cold.partitions), new_topic(broker.bootstrap, 1)
         run(cold, broker.bootstrap, topic)
         forget_cached(Path(broker.data_dir))
-        with arriving(broker.bootstrap, tail) as ages, producing(broker.bootstrap, tail, _TAIL_RATE):
+        with passing(broker.bootstrap, tail, _TAIL_RATE) as (ages, _):
             before = cpu_seconds(broker.pid)
             rate = consume(broker.bootstrap, topic, cold.partitions, cold.records)
             cpu = cpu_seconds(broker.pid) - before
@@ -58,6 +58,7 @@ def _catch_up(megabytes: int, run: RunProduce) -> OnBroker:
             **cost(cpu, cold.records, cold.size),
             "ms from the tail's producer to its consumer, p50": ages.p50,
             "ms from the tail's producer to its consumer, p99": ages.p99,
+            "ms from the tail's producer to its consumer, p99.9": ages.p999,
         }
 
     return measure

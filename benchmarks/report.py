@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,10 @@ class Pairs:
     other: list[dict[str, float]] = field(default_factory=list)
     disturbed: int = 0
     """Measurements during which other processes used much of the machine, three times in a row."""
+    version: str = ""
+    """kwire's; empty in results of which it was not kept."""
+    measured: str = ""
+    """The date (ISO 8601) of its beginning, likewise."""
 
     def rows(self) -> list[tuple[str, float, float, float, float, float]]:
         """(figure, kwire's median, the other's, the ratio's median, least and greatest); ratios pair by pair."""
@@ -57,7 +62,11 @@ def markdown(results: list[Pairs], other: str = "Apache Kafka") -> str:
     return "\n".join(lines)
 
 
-def write(results: list[Pairs], folder: Path) -> None:
+Options = Mapping[str, object]
+"""What the steps were measured with, as JSON can keep it."""
+
+
+def write(results: list[Pairs], folder: Path, options: Options) -> None:
     """`results.json` with every pair, `results.md` with the table."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {
@@ -67,21 +76,46 @@ def write(results: list[Pairs], folder: Path) -> None:
             "kernel": platform.release(),
             "python": platform.python_version(),
         },
+        "options": dict(options),
         "steps": [
-            {"step": r.step, "kwire": r.kwire, "apache_kafka": r.other, "disturbed": r.disturbed} for r in results
+            {
+                "step": each.step,
+                "version": each.version,
+                "measured": each.measured,
+                "kwire": each.kwire,
+                "apache_kafka": each.other,
+                "disturbed": each.disturbed,
+            }
+            for each in results
         ],
     }
     (folder / "results.json").write_text(json.dumps(document, indent=1))
     (folder / "results.md").write_text(markdown(results) + "\n")
 
 
-def read(folder: Path) -> list[Pairs]:
-    """What `write` wrote there; nothing where it did not."""
+def read(folder: Path, options: Options) -> list[Pairs]:
+    """What `write` wrote there; nothing where it did not.
+
+    ValueError where that was measured with other options: the same step may be another measurement then.
+    """
     try:
         document = json.loads((folder / "results.json").read_text())
     except FileNotFoundError:
         return []
-    return [Pairs(step["step"], step["kwire"], step["apache_kafka"], step["disturbed"]) for step in document["steps"]]
+    known = document.get("options")
+    if known != options:
+        raise ValueError(f"{folder} was measured with {known}, not with {dict(options)}")
+    return [
+        Pairs(
+            step["step"],
+            step["kwire"],
+            step["apache_kafka"],
+            step["disturbed"],
+            step["version"],
+            step["measured"],
+        )
+        for step in document["steps"]
+    ]
 
 
 def _processor() -> str:

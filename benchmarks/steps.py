@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.first_produce import produce_first
 from benchmarks.lasting_producer import LastingProducer
 from benchmarks.loads import Produce, Sent, consume, delete_topics, new_topic
-from benchmarks.process import cpu_seconds, peak_mb, resident_mb
+from benchmarks.process import cpu_seconds, forget_peak, peak_mb, resident_mb
 from benchmarks.readiness import make_ready
 
 Figures = dict[str, float]
@@ -34,6 +34,8 @@ class Step:
     measure: Callable[[StartBroker], Figures]
     quick: bool = False
     """Whether it is one of those that are measured unless more is asked for."""
+    prepare: Callable[[StartBroker], None] | None = None
+    """Called once before the first pair, with what makes the brokers that kwire is measured beside."""
 
 
 @contextmanager
@@ -135,6 +137,7 @@ class Steady:
                 broker = self._brokers[id(make)] = make()
                 broker.start()
                 self._warm(broker)
+            forget_peak(broker.pid)
             figures = _with_memory(measure, broker)
             delete_topics(broker.bootstrap)  # all steps together would take a hundred GB
             return figures

@@ -21,6 +21,8 @@ class Spread(Waits):
     """Likewise."""
 
     p50 = p999 = float("nan")
+    count = 0
+    """Of what the figures are."""
 
 
 @contextmanager
@@ -38,7 +40,8 @@ def producing(bootstrap: str, topic: str, rate: float, linger_ms: float = 0) -> 
     produced = Spread()
     with _beside("benchmarks.paced", bootstrap, topic, str(rate), str(linger_ms)) as printed:
         yield produced
-    produced.p50, produced.p99, produced.p999, produced.longest = printed
+    count, produced.p50, produced.p99, produced.p999, produced.longest = printed
+    produced.count = int(count)
 
 
 @contextmanager
@@ -47,12 +50,28 @@ def arriving(bootstrap: str, topic: str) -> Iterator[Spread]:
     ages = Spread()
     with _beside("benchmarks.arrivals", bootstrap, topic) as printed:
         yield ages
-    ages.p50, ages.p99, ages.p999, ages.longest = printed
+    count, ages.p50, ages.p99, ages.p999, ages.longest = printed
+    ages.count = int(count)
+
+
+@contextmanager
+def passing(bootstrap: str, topic: str, rate: float) -> Iterator[tuple[Spread, Spread]]:
+    """Both of the same records: how old they are when they arrive, and how long their acknowledgements take.
+
+    Raises RuntimeError where fewer arrived than were acknowledged.
+    """
+    with arriving(bootstrap, topic) as ages, producing(bootstrap, topic, rate) as acks:
+        yield ages, acks
+    if ages.count < acks.count:
+        raise RuntimeError(f"{acks.count} records were acknowledged, {ages.count} arrived")
 
 
 @contextmanager
 def _beside(module: str, *arguments: str) -> Iterator[list[float]]:
-    """Runs a module that prints a line when it begins, and figures when its input ends: they are in the list then."""
+    """Runs a module that prints a line when it begins, and figures when its input ends: they are in the list then.
+
+    Raises RuntimeError where it fails; it has told why on stderr.
+    """
     figures: list[float] = []
     command = [sys.executable, "-m", module, *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -62,6 +81,8 @@ def _beside(module: str, *arguments: str) -> Iterator[list[float]]:
                 raise RuntimeError(f"{module} did not begin")
             yield figures
             printed, _ = process.communicate("stop\n", timeout=_GIVE_UP_S)
+            if process.returncode:
+                raise RuntimeError(f"{module} failed with {process.returncode}")
             figures += map(float, printed.split())
         finally:
             process.kill()

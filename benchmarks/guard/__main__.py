@@ -58,13 +58,15 @@ def known() -> dict[str, Costs]:
 
 
 def worse(before: dict[str, Costs], found: dict[str, Costs]) -> list[str]:
-    """What got dearer, a line each."""
-    return [
-        f"{name}: {what} were {before[name][what]:,.1f}, are {count:,.1f}"
-        for name, costs in found.items()
-        for what, count in costs.items()
-        if count > before[name][what] * TOLERANCE[what]
-    ]
+    """What got dearer, and what nothing was known of, a line each."""
+    lines = []
+    for name, costs in found.items():
+        for what, count in costs.items():
+            if what not in before.get(name, {}):
+                lines.append(f"{name}: {what} are {count:,.1f}, of which nothing was known: --update writes it down")
+            elif count > before[name][what] * TOLERANCE[what]:
+                lines.append(f"{name}: {what} were {before[name][what]:,.1f}, are {count:,.1f}")
+    return lines
 
 
 def worse_again(before: dict[str, Costs], found: dict[str, Costs]) -> list[str]:

@@ -18,14 +18,17 @@ from benchmarks.guard.allocations import Allocations
 from kwire.__main__ import main
 
 SYSTEM_CALLS = {
-    *(f"socket.{name}" for name in ("accept", "recv", "recv_into", "recvmsg_into", "send", "sendmsg")),
+    *(f"socket.{name}" for name in ("accept", "recv", "recv_into", "recvmsg_into", "send", "sendmsg", "setsockopt")),
     *(f"epoll.{name}" for name in ("modify", "poll", "register", "unregister")),
     *(
         "fdatasync",
         "fstat",
         "fsync",
+        "ftruncate",
+        "ioctl",
         "lseek",
         "open",
+        "posix_fadvise",
         "pread",
         "preadv",
         "pwrite",

@@ -19,8 +19,8 @@ def test_a_compaction() -> None:
         "ms p50 of a produce meanwhile",
         "ms p99 of a produce meanwhile",
         "ms longest wait of another's request",
-        "MB before",
-        "MB after",
+        "MB of log before",
+        "MB of log after",
     }
     assert all(value > 0 for name, value in figures.items() if name != "CPU s")
-    assert figures["MB after"] < figures["MB before"] / 2
+    assert figures["MB of log after"] < figures["MB of log before"] / 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.loads import Produce, Sent
+from benchmarks.loads import Produce, Sent, consume
 
 _SUMMARY = (
     "{} records sent, {} records/sec (103.06 MB/sec), 69.68 ms avg latency, 386.00 ms max latency, "
@@ -44,3 +44,31 @@ def test_a_warm_up_is_sent_besides_what_counts(monkeypatch: pytest.MonkeyPatch) 
     assert "--warmup-records" not in cold
     assert warm[warm.index("--num-records") + 1] == "400"
     assert warm[warm.index("--warmup-records") + 1] == "300"
+
+
+@pytest.mark.parametrize("consumers", [1, 2])
+def test_a_consumer_is_asked_for_no_more_than_is_left(monkeypatch: pytest.MonkeyPatch, consumers: int) -> None:
+    """It would wait for the rest until its time is over."""
+    asked: list[int] = []
+
+    class Message:
+        def error(self) -> None:
+            return None
+
+    class FakeConsumer:
+        def __init__(self, settings: dict[str, object]) -> None:
+            pass
+
+        def assign(self, partitions: list[object]) -> None:
+            pass
+
+        def consume(self, count: int, timeout: float) -> list[Message]:
+            asked.append(count)
+            return [Message()] * count
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr("confluent_kafka.Consumer", FakeConsumer)
+    assert consume("localhost:1", "t", 1, 10_123, consumers) > 0
+    assert sorted(asked) == sorted([10_000, 123] * consumers)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.process import cpu_seconds, forget_cached
+from benchmarks.process import cpu_seconds, forget_cached, forget_peak, peak_mb, resident_mb
 
 
 def test_cpu_seconds_are_those_of_the_process() -> None:
@@ -58,3 +58,13 @@ def test_a_folder_that_is_deleted_meanwhile_need_not_be_forgotten(
     forget_cached(tmp_path)
     assert forgotten == ["kept"]
     assert not deleted.exists()
+
+
+def test_a_peak_that_was_forgotten_is_that_of_now() -> None:
+    pid = os.getpid()
+    before = resident_mb(pid)
+    room = bytearray(os.urandom(1)) * 200_000_000
+    del room
+    assert peak_mb(pid) > before + 150
+    forget_peak(pid)
+    assert peak_mb(pid) < before + 100

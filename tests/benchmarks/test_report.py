@@ -9,11 +9,13 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import kwire
 from benchmarks import disturbance
 from benchmarks import pairs as turns
 from benchmarks.plots import draw, picture_of
@@ -45,16 +47,32 @@ def test_a_disturbed_step_says_so() -> None:
     assert markdown([replace(PAIRS, disturbed=1)]).splitlines()[2].startswith("| step (disturbed) | MB |")
 
 
+OPTIONS = {"full": True, "pairs": 5}
+
+
 def test_every_pair_is_kept(tmp_path: Path) -> None:
-    write([PAIRS], tmp_path / "results")
+    write([PAIRS], tmp_path / "results", OPTIONS)
     (step,) = json.loads((tmp_path / "results" / "results.json").read_text())["steps"]
     assert (step["kwire"], step["apache_kafka"]) == (PAIRS.kwire, PAIRS.other)
     assert (tmp_path / "results" / "results.md").read_text() == markdown([PAIRS]) + "\n"
-    assert read(tmp_path / "results") == [PAIRS]
+    assert read(tmp_path / "results", OPTIONS) == [PAIRS]
+
+
+def test_when_and_of_what_version_a_step_is_kept(tmp_path: Path) -> None:
+    of_version = replace(PAIRS, version="v1-2-g123", measured="2026-11-28")
+    write([PAIRS, of_version], tmp_path, OPTIONS)
+    assert read(tmp_path, OPTIONS) == [PAIRS, of_version]
+
+
+def test_what_was_measured_with_other_options_is_not_gone_on_with(tmp_path: Path) -> None:
+    """A step has the same name in the quick form and in the full one, where it lasts 36 times as long."""
+    write([PAIRS], tmp_path, OPTIONS)
+    with pytest.raises(ValueError, match=r"was measured with .*'full': True"):
+        read(tmp_path, {**OPTIONS, "full": False})
 
 
 def test_nothing_was_measured_yet(tmp_path: Path) -> None:
-    assert read(tmp_path / "results") == []
+    assert read(tmp_path, OPTIONS) == []
 
 
 def test_the_two_are_measured_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +87,25 @@ def test_the_two_are_measured_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     kwire, apache = turns.make_kwire, turns.make_apache_kafka
     assert measured == [kwire, apache, apache, kwire, kwire, apache]
     assert [pair["order"] for pair in pairs.kwire] == [1, 4, 5]
+    assert pairs.measured == date.today().isoformat()
     assert pairs.disturbed == 0
+
+
+def test_what_a_step_needs_to_know_of_the_other_side_it_learns_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "undisturbed", lambda measure: (measure(), False))
+    done: list[Any] = []
+
+    def measure(make: Any) -> dict[str, float]:
+        done.append(make)
+        return {"seconds": 1.0}
+
+    turns.run(Step("step", measure, prepare=lambda make: done.append(("prepared", make))), 1)
+    assert done == [("prepared", turns.make_apache_kafka), turns.make_kwire, turns.make_apache_kafka]
+
+
+def test_a_version_is_told_where_there_is_no_git(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert turns.version() == kwire.__version__
 
 
 def test_another_version_takes_the_place_of_apache_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +189,6 @@ def test_where_a_figure_is_drawn() -> None:
         "CPU s per M produced": "cpu-produced",
         "CPU s per GB": "cpu",
         "MB at most": "memory",
-        "MB before": "memory",
         "KB a partition, new and empty": "memory",
         "MB/s read": "throughput",
         "ms to the acknowledgement, p99": "latency",
@@ -165,7 +200,13 @@ def test_where_a_figure_is_drawn() -> None:
         picture = picture_of(figure)
         assert picture is not None
         assert picture.name == name
-    for figure in ("CPU s per GB produced", "ms produced, p50", "ms produced, p99.9", "records/s beside"):
+    for figure in (
+        "CPU s per GB produced",
+        "ms produced, p50",
+        "ms produced, p99.9",
+        "records/s beside",
+        "MB of log before",
+    ):
         assert picture_of(figure) is None
 
 

@@ -32,6 +32,7 @@ def test_is_warmed_once_and_the_machine_made_ready_before_the_first_load(
     monkeypatch.setattr(steps, "make_ready", lambda: done.append("made ready"))
     monkeypatch.setattr(steps, "new_topic", lambda _bootstrap, partitions: f"topic of {partitions}")
     monkeypatch.setattr(steps, "consume", lambda _bootstrap, topic, *_: done.append(f"{topic} read"))
+    monkeypatch.setattr(steps, "forget_peak", lambda pid: done.append(f"peak of {pid} forgotten"))
     monkeypatch.setattr(steps, "delete_topics", lambda _bootstrap: done.append("topics deleted"))
     steady = steps.Steady(20)
     monkeypatch.setattr(steady.producer, "run", lambda load, _bootstrap, topic: done.append(f"{load.sent} to {topic}"))
@@ -48,5 +49,5 @@ def test_is_warmed_once_and_the_machine_made_ready_before_the_first_load(
     on_steady(make)
     steady.close()
     warming = [f"{what}topic of {n}{rest}" for n in (1, 6) for what, rest in (("10 to ", ""), ("", " read"))]
-    each = ["measured", "topics deleted"]
+    each = [f"peak of {FakeBroker.pid} forgotten", "measured", "topics deleted"]
     assert done == ["started", *warming, "made ready", *each, *each, "closed"]

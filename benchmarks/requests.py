@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from typing import Any
 
@@ -33,11 +34,12 @@ def _measure(connections: int, records: int) -> OnBroker:
         topic = new_topic(broker.bootstrap, 1)
         with closing(Producers(broker.bootstrap, topic, connections, records=records, size=_SIZE)) as producers:
             producers.run(_WARM_UP_S)
-            before = cpu_seconds(broker.pid)
+            before, began = cpu_seconds(broker.pid), time.monotonic()
             waits = sorted(producers.run(_MEASURED_S))
+            lasted = time.monotonic() - began  # until the last of them was answered
         cpu = cpu_seconds(broker.pid) - before
         return {
-            "acknowledged requests/s": len(waits) / _MEASURED_S,
+            "acknowledged requests/s": len(waits) / lasted,
             "ms to the acknowledgement, p50": waits[len(waits) // 2] * 1000,
             "ms to the acknowledgement, p99": waits[int(len(waits) * 0.99)] * 1000,
             "ms to the acknowledgement, p99.9": waits[int(len(waits) * 0.999)] * 1000,

@@ -1,0 +1,43 @@
+"""What `python -m benchmarks` refuses before it measures anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks.report import Pairs, write
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: object) -> Pairs:
+        raise AssertionError("it measured")
+
+    monkeypatch.setattr(command, "class_path", lambda: None)
+    monkeypatch.setattr(command, "run", run)
+
+
+def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as ended:
+        command.main(arguments)
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_a_name_that_no_step_has(capsys: pytest.CaptureFixture[str]) -> None:
+    told = refusal(["--only", "start", "--only", "latencies"], capsys)
+    assert "--only: no step's name contains 'latencies'; there are" in told
+    assert "steady: latency beside half a load" in told
+
+
+def test_going_on_with_what_was_measured_otherwise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write([Pairs("start")], tmp_path, {"full": True, "pairs": 5, "warm_up": 20_000_000, "scale": 1.0})
+    told = refusal(["--resume", "--output", str(tmp_path)], capsys)
+    assert "--resume" in told
+    assert "was measured with {'full': True" in told
+
+
+def test_another_version_leaves_nothing_to_resume(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--against writes nothing" in refusal(["--against", ".", "--resume"], capsys)

@@ -41,7 +41,7 @@ def main(bootstrap: str, topic: str) -> None:
         if over.is_set() and not wanted:
             wanted, deadline = ends(), time.monotonic() + _PATIENCE_S
         if wanted and time.monotonic() > deadline:
-            sys.exit(f"by offsets {reached} came within {_PATIENCE_S} s, of {wanted}")
+            sys.exit(f"records up to offsets {reached} came within {_PATIENCE_S} s, of {wanted}")
         message = consumer.poll(0.1)
         if message is None:
             continue

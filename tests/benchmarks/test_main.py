@@ -33,7 +33,8 @@ def test_a_name_that_no_step_has(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_going_on_with_what_was_measured_otherwise(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write([Pairs("start")], tmp_path, {"full": True, "pairs": 5, "warm_up": 20_000_000, "scale": 1.0})
+    measured = Pairs("start", [{"s": 1.0}], [{"s": 2.0}])
+    write([measured], tmp_path, {"full": True, "pairs": 5, "warm_up": 20_000_000, "scale": 1.0})
     told = refusal(["--resume", "--output", str(tmp_path)], capsys)
     assert "--resume" in told
     assert "was measured with {'full': True" in told

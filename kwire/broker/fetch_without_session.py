@@ -98,7 +98,7 @@ class FetchWithoutSession:
         self._size = size
         self._bound = BOUNDS[request.isolation_level]
         self._min_bytes = max(request.min_bytes, 1)
-        self._max_wait_ms = request.max_wait_ms if request.min_bytes > 0 else 0
+        self._max_wait_ms = request.max_wait_ms if request.min_bytes > 0 and request.max_bytes > 0 else 0
         self._max_bytes = request.max_bytes
         self._answer = Answer(self._topic, version, self._bound)
 
@@ -129,7 +129,8 @@ class FetchWithoutSession:
 
     def told(self, broker: Broker, targets: list[Wanted], correlation_id: int) -> Parts | None:
         """The answer, where there is enough to send, all of it in memory, and nothing else to be told."""
-        bound, room, found = self._bound, min(self._max_bytes, broker.config["fetch.max.bytes"]), 0
+        most = room = min(self._max_bytes, broker.config["fetch.max.bytes"])
+        bound, found = self._bound, 0
         reads: list[tuple[int, PartitionRead, FileSlice | None]] = []
         for index, partition, leader_epoch, offset, max_bytes in targets:
             read = partition.fetch_at_once(offset, min(max_bytes, room), bound, leader_epoch, min_one=not found)
@@ -141,7 +142,7 @@ class FetchWithoutSession:
                 found += part.size
                 room = max(room - part.size, 0)
             reads.append((index, read, part))
-        if found < self._min_bytes:
+        if found < self._min_bytes and found < most:
             return None
         told: list[tuple[int, PartitionRead, FileSlice | Buffer]] = []
         for index, read, part in reads:

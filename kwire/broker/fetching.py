@@ -112,6 +112,16 @@ class Reader:
             end = read.last_stable_offset
         return not read.tiered and target.asked.fetch_offset >= end
 
+    def falls_short(self, target: Target) -> bool:
+        """Whether the read found something, and one that waits finds no more: it is sent however little it is, as by
+        Apache Kafka."""
+        bound = self._bound if self._replica_id < 0 else Bound.LOG_END
+        return (
+            target.size > 0
+            and target.partition is not None
+            and target.partition.is_behind(target.asked.fetch_offset, bound)
+        )
+
     async def read_all(self, targets: Collection[Target], *, record: bool) -> tuple[int, bool]:
         """Reads every target in order; returns the bytes found, and whether one of the targets is urgent.
 
@@ -189,7 +199,7 @@ class Reader:
 
 
 class FetchWait:
-    """Waits until the targets together hold `min_bytes`, one of them is urgent, or the time is up."""
+    """Waits until the targets together hold `min_bytes`, one of them is urgent or falls short, or the time is up."""
 
     def __init__(
         self,
@@ -259,7 +269,7 @@ class FetchWait:
 
     async def _enough(self) -> bool:
         """Looks at those that are due."""
-        urgent = False
+        now = False
         due = deque(self._session.take_due())
         turn = self._reader.turn(len(due))
         try:
@@ -273,11 +283,13 @@ class FetchWait:
                 before = target.size
                 self._found += await self._reader.read(target, cached.max_bytes, at_least_one=True) - before
                 self._targets[cached] = target
-                urgent = urgent or target.urgent
+                now = now or target.urgent
+                if target.size and self._found < self._min_bytes:
+                    now = now or self._reader.falls_short(target)
                 due.popleft()
                 if turn is not None:
                     await turn.share()
         finally:
             for cached in due:  # the time was up: the next fetch looks at them
                 self._session.make_due(cached)
-        return urgent or self._found >= self._min_bytes
+        return now or self._found >= self._min_bytes

@@ -218,6 +218,17 @@ class Replica:
         end = log.last_stable_offset if bound == Bound.LAST_STABLE_OFFSET else log.high_watermark
         return end <= offset <= log.log_end_offset
 
+    def is_behind(self, offset: int, bound: Bound) -> bool:
+        """Whether the offset is in an earlier segment than the end of what may be read.
+
+        A read does not go from one segment into the next, so that to wait there brings it no more.
+        """
+        log = self.log
+        if log is None or offset >= log.segments.active.base_offset:
+            return False
+        segments = log.segments
+        return segments.floor_number(offset) < segments.floor_number(self._visible_end(log, bound))
+
     def is_as_read(self, read: PartitionRead) -> bool:
         """Whether nothing has changed since, so that the same read by the leader would bring the same.
 

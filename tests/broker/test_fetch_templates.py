@@ -173,6 +173,31 @@ async def test_who_finds_too_little_waits(known: list[bool], autojump_clock) -> 
         assert known[-2:] == [True, False]  # who found nothing at all waits as he is known
 
 
+async def test_no_more_is_waited_for_than_may_be_sent(known: list[bool], autojump_clock) -> None:
+    async with running() as scene:
+        await filled(scene, [1000])
+        producer = Producer(scene)
+        limits = {"max_bytes": 4000, "min_bytes": 5000, "max_wait_ms": 60_000}
+        await made_known(producer, known, **limits)
+        assert await asked(producer, (0, 3), **limits) == [(0, [3])]
+        assert known[-1]
+        nothing = {"max_bytes": 0, "max_wait_ms": 60_000}
+        await made_known(producer, known, **nothing)
+        assert await asked(producer, (0, 3 * MANY), **nothing) == [(0, [])]
+        assert trio.current_time() == 0
+
+
+async def test_the_rest_of_an_older_segment_is_not_waited_for(known: list[bool], autojump_clock) -> None:
+    async with running() as scene:
+        await filled(scene)
+        producer = Producer(scene)
+        limits = {"min_bytes": 500, "max_wait_ms": 60_000}
+        await made_known(producer, known, **limits)
+        scene.log("plain").roll()
+        assert await asked(producer, (0, 3 * MANY - 3), **limits) == [(0, [3 * MANY - 3])]
+        assert trio.current_time() == 0
+
+
 @pytest.mark.parametrize(
     ("offsets", "fields", "code"),
     [

@@ -72,12 +72,19 @@ async def handle(
         return FetchResponse(error_code=error.code)
     try:
         size, urgent = await fetch.reader.read_all(fetch.targets.values(), record=True)
-        if urgent or request.max_wait_ms <= 0 or size >= request.min_bytes or not fetch.session.partitions:
+        min_bytes = min(request.min_bytes, fetch.reader.max_bytes)
+        if (
+            urgent
+            or request.max_wait_ms <= 0
+            or size >= min_bytes
+            or not fetch.session.partitions
+            or (size and any(map(fetch.reader.falls_short, fetch.targets.values())))
+        ):
             return await fetch.response(just_read=not urgent)
     except BaseException:
         fetch.end()
         raise
-    return ParkedFetch(fetch, fetch.wait(size, request.min_bytes, request.max_wait_ms))
+    return ParkedFetch(fetch, fetch.wait(size, min_bytes, request.max_wait_ms))
 
 
 def failed(request: FetchRequest, error: KafkaError) -> FetchResponse:

@@ -258,6 +258,42 @@ async def test_too_little_waits_on_and_comes_when_the_time_is_up(autojump_clock)
         assert offsets(partitions(waiting.response)[0]) == [0]
 
 
+@pytest.mark.parametrize("per_broker", [False, True])
+async def test_no_more_is_waited_for_than_may_be_sent(per_broker: bool, autojump_clock) -> None:
+    """As Apache Kafka has it, `min_bytes` is at most what the request's `max_bytes` and fetch.max.bytes let through."""
+    async with running({"fetch.max.bytes": "1024"} if per_broker else None) as scene:
+        await scene.create("t")
+        for _ in range(2):
+            await scene.produce("t", b"x" * 800)
+        most = 1 << 20 if per_broker else 1024
+        data = await fetch_one(scene, at("t"), max_bytes=most, min_bytes=5000, max_wait_ms=MINUTE)
+        assert offsets(data)[0] == 0
+        data = await fetch_one(scene, at("t", 2), max_bytes=0, min_bytes=1, max_wait_ms=MINUTE)
+        assert (data.error_code, data.records) == (0, b"")
+        assert trio.current_time() == 0
+
+
+@pytest.mark.parametrize("isolation_level", [0, 1])
+async def test_the_rest_of_an_older_segment_is_not_waited_for(isolation_level: int, autojump_clock) -> None:
+    """A read ends where its segment does, so that there can't be more of it; nor while it waits for others."""
+    async with running() as scene, trio.open_nursery() as nursery:
+        await scene.create("t", 2)
+        await scene.produce("t", b"a")
+        scene.log("t").roll()
+        limits = {"min_bytes": 10_000, "max_wait_ms": MINUTE, "isolation_level": isolation_level}
+        assert offsets(await fetch_one(scene, at("t"), **limits)) == [0]
+        assert trio.current_time() == 0
+        waiting = await begin(scene, nursery, at("t", 1), at("t", 0, 1), **limits)
+        await scene.produce("t", b"b")
+        await trio.testing.wait_all_tasks_blocked()
+        assert waiting.response is None
+        scene.log("t").roll()
+        await scene.produce("t", b"c")
+        await trio.testing.wait_all_tasks_blocked()
+        assert waiting.ended == 0
+        assert [offsets(data) for data in partitions(waiting.response)] == [[1], []]
+
+
 @pytest.mark.parametrize(("min_bytes", "max_wait_ms"), [(0, MINUTE), (-1, MINUTE), (1, 0), (1, -1)])
 async def test_some_fetches_wait_for_nothing(min_bytes: int, max_wait_ms: int, autojump_clock) -> None:
     async with running() as scene:

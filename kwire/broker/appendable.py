@@ -36,6 +36,7 @@ def writable(broker: Broker, session: Session, topic: str | bytes, transactional
 def appendable(
     broker: Broker,
     topic: str,
+    topic_id: bytes | None,
     index: int,
     records: memoryview,
     acks: int,
@@ -48,11 +49,12 @@ def appendable(
     """What the partition's `append_at_once` takes, such as it is at this moment.
 
     None where that has to wait for somebody, or is refused; a transaction's first batch waits for its coordinator.
-    `records`, `version`: of the request. `transactional`: whether that may have batches of a transaction.
-    `now_ms`: the wall clock's time. `walks`: whether records may be walked, if they are few.
+    `topic_id`: if the topic was asked for by that; one of the same name may have been made since. `records`, `version`:
+    of the request. `transactional`: whether that may have batches of a transaction. `now_ms`: the wall
+    clock's time. `walks`: whether records may be walked, if they are few.
     """
     partition = broker.replicas.partitions.get((topic, index))
-    if partition is None:
+    if partition is None or (topic_id is not None and partition.topic_id != topic_id):
         return None
     try:
         header, batch = first_batch(records, version)

@@ -32,6 +32,7 @@ class Appends:
         "_acks",
         "_between",
         "_broker",
+        "_topic_id",
         "_transactional",
         "_version",
         "asked",
@@ -46,16 +47,18 @@ class Appends:
         self,
         broker: Broker,
         name: str,
+        topic_id: bytes | None,
         asked: list[tuple[int, memoryview]],
         acks: int,
         version: int,
         transactional_id: str | None,
         between: bytes,
     ) -> None:
-        """`between`: as `Answer.between`."""
+        """`topic_id`: as of `appendable`. `between`: as `Answer.between`."""
         self._broker = broker
         self._acks = acks
         self._version = version
+        self._topic_id = topic_id
         self._transactional = transactional_id is not None
         self._between = between
         self.name = name
@@ -84,12 +87,14 @@ class Appends:
         All are looked at before any is appended: what goes through less code at a time finds it in the processor's
         caches.
         """
-        broker, name, acks = self._broker, self.name, self._acks
+        broker, name, topic_id, acks = self._broker, self.name, self._topic_id, self._acks
         version, transactional, now_ms = self._version, self._transactional, broker.clock.wall_ms()
         good, size = [], 0
         for at in range(self.done, len(self.asked)):
             index, records = self.asked[at]
-            found = appendable(broker, name, index, records, acks, version, transactional, now_ms, walks=False)
+            found = appendable(
+                broker, name, topic_id, index, records, acks, version, transactional, now_ms, walks=False
+            )
             if found is None:
                 self.stuck = True
                 break

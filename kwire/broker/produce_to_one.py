@@ -46,6 +46,7 @@ class ProduceToOne:
         "_pack",
         "_size",
         "_topic",
+        "_topic_id",
         "_transactional_id",
         "_version",
     )
@@ -60,6 +61,7 @@ class ProduceToOne:
         self._acks = request.acks
         self._transactional_id = request.transactional_id
         self._topic = topic
+        self._topic_id = None if isinstance(topic, str) else topic
         told = request.topic_data[0]
         self._index = told.partition_data[0].index
         answer = Answer(told.name, told.topic_id, version)
@@ -77,7 +79,9 @@ class ProduceToOne:
         index = self._index
         transactional = transactional_id is not None
         now_ms = broker.clock.wall_ms()
-        found = appendable(broker, name, index, records, self._acks, self._version, transactional, now_ms)
+        found = appendable(
+            broker, name, self._topic_id, index, records, self._acks, self._version, transactional, now_ms
+        )
         if found is None:
             return None
         partition, log, batch = found

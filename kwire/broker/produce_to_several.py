@@ -92,7 +92,10 @@ class ProduceToSeveral:
         name = writable(broker, session, self._topic, self._transactional_id)
         if name is None:
             return None
-        appends = Appends(broker, name, asked, self._acks, self._version, self._transactional_id, self._answer.between)
+        topic_id = None if isinstance(self._topic, str) else self._topic
+        appends = Appends(
+            broker, name, topic_id, asked, self._acks, self._version, self._transactional_id, self._answer.between
+        )
         appends.go_on()
         if appends.done == len(asked):
             return self._told(appends, correlation_id)

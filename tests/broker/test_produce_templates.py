@@ -96,6 +96,27 @@ async def test_it_is_known_whichever_partitions_of_the_topic_it_is_for(
     assert known[-8:] == [True] * 8  # what is sent behind it each time, too
 
 
+@pytest.mark.parametrize("several", [False, True])
+async def test_what_is_for_a_topic_that_was_made_anew_is_not_written(
+    several: bool, known: list[bool], autojump_clock
+) -> None:
+    """Though the name of the old id is still known, as it is for a moment where both changes come together."""
+    async with running() as scene:
+        await scene.create("plain", 2)
+        await scene.create("last")
+        producer = Producer(scene)
+        more = [(1, batch())] if several else []
+        frame = request(scene, batch(), more=more)
+        for _ in range(4):
+            await producer.send(frame)
+        assert known[-1]
+        for index in (0, 1):
+            scene.broker.replicas.partitions["plain", index].topic_id = bytes(range(16))
+        (answer,) = await producer.send(frame)
+        assert {code for _, code, _ in offsets(answer)} == {ErrorCode.UNKNOWN_TOPIC_ID}
+        assert scene.log("plain").log_end_offset == 4
+
+
 @pytest.mark.parametrize("acks", [0, 1, -1])
 async def test_of_several_partitions_one_refuses_its_batch(acks: int, known: list[bool], autojump_clock) -> None:
     """The others take theirs, before it and behind it; without an answer the connection is closed."""

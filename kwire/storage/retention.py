@@ -108,11 +108,13 @@ async def _delete(log: Log, count: int, reason: str) -> int:
             break
         if _copied(log) and end_offset > max(log.tiered_end_offset, log.log_start_offset):
             if segments[number] is segments.active:
-                _seal(log)
+                log.roll()  # so that it can be copied: it goes when it is in remote storage
             break
         doomed.append(segments[number])
     if not doomed:
         return 0
+    if doomed[-1] is segments.active:
+        log.roll()  # what is appended while this waits stays
     if log.tiered and _end(log, doomed) > log.recovery_point:
         # The copies are found by leader epochs. Where those began that are not in the file yet, the batches tell alone.
         version = log.segments.version
@@ -121,8 +123,6 @@ async def _delete(log: Log, count: int, reason: str) -> int:
             return 0  # the next check sees what is left to do
     deleted = 0
     try:
-        if doomed[-1] is segments.active:
-            log.roll()
         # Nothing but the name of the first segment that stays may say which offset comes next. And a crash amid must
         # leave no gap: a segment that came back before one that did not would have recovery cut off what follows.
         if not await _names_are_on_disk(log):
@@ -154,14 +154,6 @@ async def _names_are_on_disk(log: Log) -> bool:
                 log_dir.fail(f"deletion of segments of {log.name} failed", error)
             return False
     return log.segments.version == version
-
-
-def _seal(log: Log) -> None:
-    """Lets what has expired be copied: it goes when it is in remote storage."""
-    try:
-        log.roll()
-    except OSError as error:
-        raise log.failed("roll of a segment", error) from error
 
 
 def _end(log: Log, doomed: list[Segment]) -> int:

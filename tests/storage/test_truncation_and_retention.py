@@ -1,11 +1,13 @@
 from contextlib import suppress
 
 import pytest
+from trio.testing import wait_all_tasks_blocked
 
 from kwire.ports.simulated_disk import Killed, SimulatedDisk, kill_at
 from kwire.protocol.errors import KafkaError
 from kwire.storage import flushing, layout
 
+from .held import HeldExecutor
 from .support import T0, Place, append, end_transaction, idempotent, read_all, run
 
 WEEK = 604_800_000
@@ -256,6 +258,26 @@ def test_a_crash_amid_a_truncation_leaves_no_hole(call):
     again = place.open(clean=False, recovery_point=12)
     assert [offset for offset, _ in read_all(again)] == list(range(again.log_end_offset))
     assert again.log_end_offset >= 2
+
+
+async def test_what_is_appended_while_retention_waits_for_the_disk_stays(nursery):
+    """Of a tiered log, whose epochs are to be there first; its active segment is too old."""
+    place = Place(remote_storage_enable=True, remote_log_copy_disable=True, retention_ms=1000)
+    place.executor = executor = HeldExecutor()
+    log = place.open()
+    await append(log, "old")
+    log.set_high_watermark(1)
+    place.clock.advance(WEEK)
+    executor.held = True
+    nursery.start_soon(log.delete_old_segments, place.clock.now)
+    await wait_all_tasks_blocked()
+    assert log.commits is not None, "it waits for no flush"
+    assert await append(log, "new", timestamp=place.clock.now) == 1
+    log.set_high_watermark(2)
+    while executor.waiting:
+        await executor.let_go()
+    assert [segment.base_offset for segment in log.segments] == [1]
+    assert read_all(log, 1) == [(1, "new")]
 
 
 async def test_no_segment_goes_from_here_before_the_disk_knows_which_epochs_began_in_it():

@@ -37,10 +37,11 @@ def flush_up_to(log: Log, offset: int) -> tuple[Callable[[], None], Callable[[],
     offset = min(offset, log.log_end_offset)  # it may have been truncated since
     # One that was truncated is brought there even if nothing is left of it: else what was cut off may come back.
     segments = [segment for segment in _unflushed(log) if segment.base_offset < offset or segment.version]
+    active = log.segments.active
     for segment in segments:
         segment.persist_indexes()
     opened = [segment.file for segment in segments]
-    paths = [path for segment in segments if segment is not log.segments.active for path in segment.index_paths()]
+    paths = [path for segment in segments if segment is not active for path in segment.index_paths()]
     epochs = log.epochs.entries() if log.epochs.dirty else None
     if epochs is not None:
         log.epochs.were_written()
@@ -66,9 +67,21 @@ def flush_up_to(log: Log, offset: int) -> tuple[Callable[[], None], Callable[[],
         log.last_flush = log.services.clock.monotonic()
         log.names_synced = max(log.names_synced, names_version)
         if version == log.version:
-            log.recovery_point = max(log.recovery_point, offset)
+            log.recovery_point = max(log.recovery_point, min(offset, _indexed(log, active)))
 
     return work, done
+
+
+def _indexed(log: Log, active: Segment) -> int:
+    """Up to where a flush that began when this was the active segment may bring the recovery point.
+
+    If it was sealed meanwhile its indexes are not on the disk: the point stays in it, as `rolling.roll` left it.
+    """
+    segments = log.segments
+    if active is segments.active:
+        return log.log_end_offset
+    number = segments.floor_number(active.base_offset)
+    return segments.end_of(number, log.log_end_offset) - (1 if number >= 0 and segments[number] is active else 0)
 
 
 def _unflushed(log: Log) -> list[Segment]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from functools import partial
 
 import pytest
 import trio
@@ -13,7 +14,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage import flushing
 
 from .held import HeldExecutor
-from .support import ManualClock, Place, append, idempotent, read_all
+from .support import ManualClock, Place, append, end_transaction, idempotent, read_all
 
 
 @pytest.fixture
@@ -68,6 +69,28 @@ async def test_who_comes_amid_a_flush_waits_for_the_next(place, disk, nursery):
     assert (acknowledged, log.settled_end_offset, len(place.executor.waiting)) == ([1], 2, 1)
     await place.executor.let_go()
     assert (sorted(acknowledged), log.settled_end_offset, place.executor.waiting) == ([1, 2, 3], 4, [])
+
+
+async def test_a_segment_that_is_sealed_amid_a_flush_is_not_flushed_by_it(nursery):
+    """Its indexes are not: a power cut would take the aborted transactions, and consumers see their records."""
+    place = Place(flush_messages=1, segment_bytes=400)
+    place.executor = executor = HeldExecutor()
+    log = place.open()
+    await log.append_as_leader(idempotent(["gone"], 0, transactional=True), 0)
+    executor.held = True
+    nursery.start_soon(partial(end_transaction, log, commit=False))
+    await wait_all_tasks_blocked()
+    nursery.start_soon(append, log, "b" * 300)
+    await wait_all_tasks_blocked()
+    assert [segment.base_offset for segment in log.segments] == [0, 2]
+    while executor.waiting:
+        await executor.let_go()
+    executor.held = False
+    await place.services.chores.finish_due()
+    assert log.recovery_point == 3
+    place.memory.lose_power()
+    again = place.open(clean=False, recovery_point=log.recovery_point)
+    assert [aborted.producer_id for aborted in again.aborted(0, again.read(0, 1000))] == [7]
 
 
 async def test_nothing_is_acknowledged_before_it_is_on_the_disk(place, disk, nursery):

@@ -253,3 +253,25 @@ async def test_a_move_to_a_full_dir_waits(house: House, autojump_clock) -> None:
         await trio.sleep(2)
         await moved(log, managed.dirs[1])
     assert len(read_all(log)) == 50
+
+
+async def test_what_goes_while_a_move_waits_for_room_is_not_missed(house: House, autojump_clock) -> None:
+    """It waits amid the segment that retention removes then."""
+    managed = await house.start()
+    log = await a_log(managed, segment_bytes=2_000_000, file_delete_delay_ms=0)
+    for _ in range(40):
+        await append(log, "x" * 100_000)
+    log.set_high_watermark(40)
+    house.volume.usable[TWO] = MIB + 500_000  # type: ignore[attr-defined]  # for a little, not for a piece
+    async with moving(managed):
+        await managed.moves.move(log, managed.dirs[1])
+        await trio.sleep(5)
+        assert managed.moves.futures["t", 0].copies, "it waits before the first segment"
+        assert log.advance_log_start(log.segments[1].base_offset)
+        assert await log.delete_old_segments(house.clock.now) == 1
+        house.volume.usable[TWO] = 1 << 30  # type: ignore[attr-defined]
+        house.clock.advance(1000)
+        await trio.sleep(3)
+        assert [log_dir.online for log_dir in managed.dirs] == [True, True]
+        await moved(log, managed.dirs[1])
+    assert [offset for offset, _ in read_all(log)] == list(range(log.log_start_offset, 40))

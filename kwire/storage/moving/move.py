@@ -193,6 +193,8 @@ class Move:
 
     async def _copy_piece(self, segment: Segment, copy: SegmentCopy) -> None:
         await self._until_room(min(PIECE_BYTES, segment.size - copy.size))
+        if copy.void:  # it was truncated or removed while room was waited for
+            return
         try:
             source = segment.file
         except OSError as error:

@@ -18,26 +18,32 @@ _UNDONE = (layout.DELETED, layout.CLEANED)
 
 def finish_swaps(files: FileSystem, folder: str, names: Sequence[str]) -> list[str]:
     """Puts a partition's folder in order; returns the names of the files that are in it then. Raises OSError."""
-    kept = [name for name in names if not name.endswith(_UNDONE)]
-    cleaned = [_offset(name) for name in names if name.endswith(layout.CLEANED)]
-    for name in names:
-        if name.endswith(_UNDONE):
-            files.remove(f"{folder}/{name}")
-    swaps = [name for name in kept if name.endswith(layout.SWAP)]
+    swaps = [name for name in names if name.endswith(layout.SWAP)]
+    undone = [name for name in names if name.endswith(_UNDONE)]
+    # A split writes several .swap files beside .cleaned ones that are not complete yet: it is undone as a whole, and
+    # the .cleaned ones, which say so, go last.
+    first_cleaned = min((_offset(name) for name in names if name.endswith(layout.CLEANED)), default=None)
+    void = [name for name in swaps if first_cleaned is not None and _offset(name) >= first_cleaned]
+    for name in void:
+        files.remove(f"{folder}/{name}")
+    if void:
+        files.sync_dir(folder)
+    for name in undone:
+        files.remove(f"{folder}/{name}")
+    gone = {*void, *undone}
+    kept = [name for name in names if name not in gone]
+    swaps = [name for name in swaps if name not in gone]
     if not swaps:
         return kept
-    # A split writes several .swap files beside .cleaned ones that are not complete yet: it is undone as a whole.
-    first_cleaned = min(cleaned, default=None)
-    for name in [name for name in swaps if first_cleaned is not None and _offset(name) >= first_cleaned]:
-        files.remove(f"{folder}/{name}")
-        swaps.remove(name)
     covered = [_range(files, folder, name) for name in swaps if name.endswith(layout.LOG + layout.SWAP)]
     if covered:
         low, high = min(start for start, _ in covered), max(end for _, end in covered)
         for name in kept:
             if not name.endswith(layout.SWAP) and low <= _offset(name) < high:
                 files.remove(f"{folder}/{name}")
-    for name in swaps:
+    # The .log first: a start after a crash amid this would take an index that has its name already for one of those
+    # that are replaced.
+    for name in sorted(swaps, key=lambda name: not name.endswith(layout.LOG + layout.SWAP)):
         files.rename(f"{folder}/{name}", f"{folder}/{name.removesuffix(layout.SWAP)}")
     return files.list(folder)
 

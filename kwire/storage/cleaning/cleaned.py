@@ -103,8 +103,15 @@ def make_ready(files: FileSystem, folder: str, base_offset: int) -> None:
 
 
 def discard(files: FileSystem, folder: str, base_offset: int) -> None:
-    """Removes what an attempt that was given up has left."""
-    for state in (layout.CLEANED, layout.SWAP):
+    """Removes what an attempt that was given up has left. For a worker thread."""
+    ready = _path(folder, base_offset, layout.LOG, layout.SWAP)
+    if files.exists(ready):
+        # In one step none of it is ready any more. A start after a crash amid the removals would else put what is left
+        # of the new segment's indexes beside the old segment, or lack some of them beside the new one. As long as one
+        # file says so, what is left goes.
+        files.rename(ready, ready.removesuffix(layout.SWAP) + layout.CLEANED)
+        files.sync_dir(folder)
+    for state in (layout.SWAP, layout.CLEANED):
         for path in _paths(files, folder, base_offset, state):
             with suppress(FileNotFoundError):
                 files.remove(path)

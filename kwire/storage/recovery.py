@@ -303,6 +303,7 @@ class _Loader:
             if segment.size < size and next_offset != follower:  # else nothing is missing
                 self._cut(segments[number + 1 :], next_offset)
                 break
+        self._segments.resized()
         return next_offset
 
     def _before(self, offset: int) -> int:

@@ -59,6 +59,10 @@ class Segments:
         self.version += 1
         self._take(tuple(sorted([*left, *new], key=_BASE)))
 
+    def resized(self) -> None:
+        """To be told of when the size of a sealed segment has changed."""
+        self._take(self._segments)
+
     def floor_number(self, offset: int) -> int:
         """The number of the last segment that begins at or before `offset`; -1 where all begin after it."""
         return bisect_right(self._segments, offset, key=_BASE) - 1

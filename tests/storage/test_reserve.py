@@ -179,7 +179,9 @@ async def test_a_sealed_segment_that_kept_it_takes_none_with_it():
     await append(log, "x")
     known = read_all(log)
     place.memory.open(LOG).pwrite([kept], size)
-    assert read_all(place.open(clean=False)) == known
+    again = place.open(clean=False)
+    assert read_all(again) == known
+    assert again.size == sum(segment.size for segment in again.segments)
     assert place.memory.file_size(LOG) == size
 
 

@@ -78,7 +78,11 @@ async def _fetch(tiering: Tiering, share: RemoteShare, bound: Bound) -> None:
             min_one=min_one,
             committed=bound is Bound.LAST_STABLE_OFFSET,
         )
+        if found.here_from is not None:
+            read = await partition.fetch(found.here_from, max_bytes, bound, min_one=min_one)
+        else:
+            read = read._replace(slice=found.slice, aborted=found.aborted)
     except KafkaError as error:
         target.take(None, error)
     else:
-        target.take(read._replace(slice=found.slice, aborted=found.aborted))
+        target.take(read)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kwire.cluster.assignment import check_manual_assignment, place
 from kwire.metadata.changes import PartitionsAdded, TopicCreated, TopicDeleted
 from kwire.metadata.image import MetadataImage, PartitionImage, TopicImage
-from kwire.metadata.names import by_metric_name, check_collision, check_name
+from kwire.metadata.names import REMOTE_LOG_METADATA, by_metric_name, check_collision, check_name
 from kwire.ports.randomness import Randomness
 from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -189,6 +189,10 @@ def _add_partitions(image: MetadataImage, request: NewPartitions, randomness: Ra
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     present = len(topic.partitions)
+    if topic.name == REMOTE_LOG_METADATA:
+        raise _invalid_request(
+            f"What is in remote storage is looked up by the number of partitions of {topic.name}, which can't change."
+        )
     if request.count == present:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
     if request.count < present:

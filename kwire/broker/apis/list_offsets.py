@@ -94,16 +94,21 @@ async def _list(
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     partition = broker.replicas.partition(topic, asked.partition_index)
     leader_only = request.replica_id != _DEBUGGER
-    if broker.tiering is not None:
+    is_searched = asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP
+    while True:
         log = partition.local_log(asked.current_leader_epoch, leader_only=leader_only)
-        if log.tiered and partition.is_leader and log.log_start_offset < log.local_start_offset:
+        here_from = log.local_start_offset
+        if broker.tiering is not None and log.tiered and partition.is_leader and log.log_start_offset < here_from:
             within_ms = request.timeout_ms if request.timeout_ms > 0 else None
             found = await broker.tiering.reads.list_offset(partition, asked.timestamp, within_ms)
             if found is not None:
                 return ListedOffset(found.timestamp, found.offset, found.leader_epoch)
-    return await partition.list_offset(
-        asked.timestamp, bound, current_leader_epoch=asked.current_leader_epoch, leader_only=leader_only
-    )
+        listed = await partition.list_offset(
+            asked.timestamp, bound, current_leader_epoch=asked.current_leader_epoch, leader_only=leader_only
+        )
+        # What went from here meanwhile was looked for in neither place.
+        if not (is_searched and log.tiered) or log.local_start_offset == here_from:
+            return listed
 
 
 def failed(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:

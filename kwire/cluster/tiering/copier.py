@@ -17,7 +17,7 @@ from kwire.storage.segment import Segment
 from kwire.storage.throttle import Throttle
 from kwire.storage.tiered.remote_segment import SegmentState, TopicIdPartition
 from kwire.storage.tiered.remote_segments import RemoteSegments
-from kwire.storage.tiered.uploading import CopyAborted, candidate, describe, upload
+from kwire.storage.tiered.uploading import CopyAborted, candidate, copied_end, describe, upload
 
 if TYPE_CHECKING:
     from kwire.cluster.partition import Partition
@@ -52,6 +52,8 @@ class Copier:
         """Ids of the copies that are being made."""
         self.copying: set[TopicIdPartition] = set()
         """The partitions that are being copied."""
+        self.emptying: set[TopicIdPartition] = set()
+        """The partitions of which all copies are being removed: until that is done none counts, and none is made."""
 
     def adopt(self, partition: Partition) -> RemoteSegments | None:
         """What lies in remote storage of a partition that this broker leads; None while that is not known.
@@ -60,12 +62,12 @@ class Copier:
         """
         of, log = identity(partition), partition.log
         segments = self._metadata.segments(of)
-        if segments is None or log is None or not partition.is_leader:
+        if segments is None or log is None or not partition.is_leader or of in self.emptying:
             return None
         if self._known.get(of) != (log, partition.leader_epoch):
             log.epochs.begin_with(segments.history_before(log.epochs.entries(), log.log_start_offset))
             epochs = log.epochs.entries()
-            log.tiered_end_offset = segments.highest_offset(epochs) + 1
+            log.tiered_end_offset = copied_end(log, segments)
             first = next(segments.readable(epochs, log.log_start_offset), None)
             start = log.local_start_offset
             if first is not None:
@@ -101,12 +103,14 @@ class Copier:
                 segments = self.adopt(partition)
                 if segments is None or partition.log is not log or partition.leader_epoch != leader_epoch:
                     return
-                log.tiered_end_offset = max(log.tiered_end_offset, segments.highest_offset(log.epochs.entries()) + 1)
+                log.tiered_end_offset = copied_end(log, segments, log.tiered_end_offset)
                 found = candidate(log, max(log.tiered_end_offset, log.log_start_offset))
                 if found is None:
                     return
                 segment, next_offset = found
                 await self._throttle(segment.size)
+                if candidate(log, max(log.tiered_end_offset, log.log_start_offset)) != found:
+                    continue  # the log was changed meanwhile
                 await self._copy(of, log, segment, next_offset)
         except CopyAborted:
             logger.info("a copy of %s to remote storage was given up, since the log was changed meanwhile", of)

@@ -39,6 +39,8 @@ class RemoteFetch(NamedTuple):
     slice: RemoteSlice | None = None
     aborted: list[AbortedTransaction] | None = None
     """The aborted transactions that the records meet, if they were asked for."""
+    here_from: int | None = None
+    """Set: nothing is there before this offset, from which on the log is here."""
 
 
 class _Outcome(Generic[T]):
@@ -74,6 +76,9 @@ class RemoteReads:
     ) -> RemoteFetch:
         """From the first batch that ends at or after `offset` on, up to `max_bytes`, all of one segment.
 
+        That may be one behind the segment which has the offset in its range: a topic that was compacted once may have
+        lost the last batches of it, and whole segments.
+
         `committed`: with the aborted transactions. Raises REPLICA_NOT_AVAILABLE while it is not known what lies in
         remote storage, OFFSET_OUT_OF_RANGE where nothing has that offset, KAFKA_STORAGE_ERROR where remote storage
         cannot be read, and what `local_log` raises.
@@ -82,8 +87,8 @@ class RemoteReads:
         of = identity(partition)
         segments = self._segments(of)
         epochs = log.epochs.entries()
-        segment = segments.find(offset, epochs)
-        if segment is None:
+        first = segments.find(offset, epochs)
+        if first is None:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
                 f"Received request for offset {offset} for partition {partition.name}, which does not exist in remote "
@@ -91,13 +96,24 @@ class RemoteReads:
             )
 
         async def read() -> RemoteFetch:
-            await self._throttle(min(max_bytes, segment.size))
-            found = await self._reader.read(of, segment, offset, max_bytes, min_one=min_one)
-            if found is None or found.slice is None:
+            at, segment = offset, first
+            while True:
+                await self._throttle(min(max_bytes, segment.size))
+                found = await self._reader.read(of, segment, at, max_bytes, min_one=min_one)
+                if found is not None:
+                    break
+                at = segment.end_offset + 1
+                if at >= log.local_start_offset:
+                    return RemoteFetch(here_from=at)
+                following = segments.next_from(at, epochs)
+                if following is None:
+                    return RemoteFetch(None, [] if committed else None)
+                segment = following
+            if found.slice is None:
                 return RemoteFetch(None, [] if committed else None)
             aborted = None
             if committed:
-                aborted = await self._aborted(of, segments, segment, log, offset, found.upper_offset)
+                aborted = await self._aborted(of, segments, segment, log, at, found.upper_offset)
             return RemoteFetch(found.slice, aborted)
 
         found = await self._detached(read, self._settings.fetch_wait_s)

@@ -39,6 +39,7 @@ from kwire.storage.tiered.index_cache import IndexCache
 from kwire.storage.tiered.remote_reading import RemoteReader
 from kwire.storage.tiered.remote_segment import TopicIdPartition
 from kwire.storage.tiered.remote_segments import RemoteSegments
+from kwire.storage.tiered.uploading import copied_end
 
 if TYPE_CHECKING:
     from kwire.cluster.partition import Partition
@@ -178,7 +179,7 @@ class Tiering:
         if segments is None:
             return
         # A copy may be finished of which the copier has not heard yet: it must not count twice.
-        copied = max(log.tiered_end_offset, segments.highest_offset(log.epochs.entries()) + 1)
+        copied = copied_end(log, segments, log.tiered_end_offset)
         only_local = sum(segment.size for segment in log.segments if segment.base_offset >= copied)
         retention = Retention(
             log.config.retention_ms,
@@ -203,13 +204,18 @@ class Tiering:
     async def _empty(self, partition: Partition, log: Log) -> None:
         of = identity(partition)
         segments = self._metadata.segments(of)
-        if segments:
-            self._advance(partition, log, log.local_start_offset)
-            log.tiered_end_offset = 0
-            self._copier.forget(of)
+        if not segments or of in self._copier.copying:
+            return
+        self._advance(partition, log, log.local_start_offset)
+        log.tiered_end_offset = 0
+        self._copier.forget(of)
+        # To the end, though remote storage is switched on again meanwhile: half of the copies are no use.
+        self._copier.emptying.add(of)
+        try:
             for segment in segments:
-                if segment.id not in self._copier.under_way:
-                    await self._remover.remove(of, segment)
+                await self._remover.remove(of, segment)
+        finally:
+            self._copier.emptying.discard(of)
 
     async def mark_deleted(self, topics: Iterable[TopicImage]) -> None:
         """Says that these topics are about to be deleted, so that what is in remote storage of them will be too.

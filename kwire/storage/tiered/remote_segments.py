@@ -97,6 +97,10 @@ class RemoteSegments:
                 best = segment
         return best
 
+    def next_from(self, offset: int, epochs: Epochs) -> RemoteSegment | None:
+        """The one that has `offset` in its range, else the first one behind it."""
+        return self.find(offset, epochs) or next(self.readable(epochs, offset), None)
+
     def _reaches(self) -> list[int]:
         if self._reach is None:
             self._reach = list(accumulate((self._by_id[found].end_offset for _, found in self._finished), max))

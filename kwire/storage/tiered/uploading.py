@@ -11,11 +11,31 @@ from kwire.storage import checkpoints, layout
 from kwire.storage.producer_snapshot import encode_snapshot
 from kwire.storage.segment import Segment
 from kwire.storage.tiered.remote_segment import RemoteSegment, SegmentState, TopicIdPartition
-from kwire.storage.tiered.remote_segments import epochs_within
+from kwire.storage.tiered.remote_segments import RemoteSegments, epochs_within
 from kwire.storage.timestamps import load_newest
 
 if TYPE_CHECKING:
     from kwire.storage.log import Log
+
+
+def copied_end(log: Log, segments: RemoteSegments, known: int = 0) -> int:
+    """Up to here (exclusive) what the log has here is in remote storage too, which is `known` of what is before that.
+
+    A copy behind a segment that is not there does not count: so it is where a removal of all copies was broken off.
+    """
+    epochs = log.epochs.entries()
+    reached = max(log.local_start_offset, known)
+    end = max(known, min(segments.highest_offset(epochs) + 1, reached))
+    for copy in segments.readable(epochs, reached):
+        if copy.start_offset > reached and _has_records(log, reached, copy.start_offset):
+            break
+        reached = end = copy.end_offset + 1
+    return end
+
+
+def _has_records(log: Log, start: int, end: int) -> bool:
+    """Whether there may be any in [start, end). Compaction may have left whole segments without."""
+    return any(segment.size for segment in log.segments.from_offset(start) if segment.base_offset < end)
 
 
 class CopyAborted(Exception):
@@ -50,13 +70,16 @@ async def describe(
         raise CopyAborted from None
     except OSError as error:
         raise log.failed("copy to remote storage", error) from error
+    epochs = tuple(epochs_within(log.epochs.entries(), segment.base_offset, next_offset))
+    if not epochs:  # the log has come to begin behind it meanwhile
+        raise CopyAborted
     return RemoteSegment(
         segment_id,
         segment.base_offset,
         next_offset - 1,
         max_timestamp,
         segment.size,
-        tuple(epochs_within(log.epochs.entries(), segment.base_offset, next_offset)),
+        epochs,
         SegmentState.COPY_SEGMENT_STARTED,
         broker_id,
         now_ms,

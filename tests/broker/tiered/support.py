@@ -12,6 +12,11 @@ from kwire.ports.clock import TrioClock
 from kwire.ports.files import Buffer
 from kwire.ports.memory_files import MemoryFileSystem
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from kwire.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kwire.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -23,6 +28,12 @@ from kwire.protocol.records.record import iter_records
 from kwire.remote.faults import Faults
 from kwire.remote.memory import MemoryObjectStore
 from tests.broker.scene import Scene, running
+
+_TOPIC = 2
+"""Among the kinds of resources."""
+
+SWITCHED_OFF = {"remote_storage_enable": "false", "remote_log_delete_on_disable": "true"}
+"""What deletes a topic's copies."""
 
 SETTINGS = {
     "remote.log.storage.system.enable": "true",
@@ -84,6 +95,14 @@ async def fill(scene: Scene, topic: str, batches: int, *, size: int = 100, **bat
         assert (await scene.produce(topic, *some, **batch)).error_code == 0
         values += some
     return values
+
+
+async def configure(scene: Scene, topic: str, **configs: str) -> None:
+    """Sets configs of a topic (their names with '_' for '.')."""
+    asked = [AlterableConfig(name=name.replace("_", "."), config_operation=0, value=configs[name]) for name in configs]
+    resource = AlterConfigsResource(resource_type=_TOPIC, resource_name=topic, configs=asked)
+    response = await scene.call(IncrementalAlterConfigsRequest(resources=[resource]))
+    assert response.responses[0].error_code == 0, response
 
 
 async def fetch(

@@ -7,18 +7,11 @@ import trio.testing
 from kwire.cluster.tiering.metadata import partition_of
 from kwire.metadata.names import REMOTE_LOG_METADATA
 from kwire.protocol.errors import ErrorCode
+from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from kwire.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from kwire.storage.tiered.remote_segment import TopicIdPartition
 from tests.broker.scene import Scene
-from tests.broker.tiered.support import SETTINGS, TIERED, TieredPlace, fill, until
-
-TOPIC = 2
-"""Among the kinds of resources."""
+from tests.broker.tiered.support import SETTINGS, SWITCHED_OFF, TIERED, TieredPlace, configure, fill, until
 
 TOPICS = [f"t{number}" for number in range(12)]
 COUNT = int(SETTINGS["rlmm.config.remote.log.metadata.topic.num.partitions"])
@@ -27,14 +20,6 @@ COUNT = int(SETTINGS["rlmm.config.remote.log.metadata.topic.num.partitions"])
 async def delete(scene: Scene, topic: str) -> int:
     request = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=1000)
     return (await scene.call(request)).responses[0].error_code
-
-
-async def switch_off_remote_storage(scene: Scene, topic: str) -> None:
-    values = {"remote.storage.enable": "false", "remote.log.delete.on.disable": "true"}
-    configs = [AlterableConfig(name=name, config_operation=0, value=value) for name, value in values.items()]
-    resource = AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=configs)
-    response = await scene.call(IncrementalAlterConfigsRequest(resources=[resource]))
-    assert response.responses[0].error_code == 0, response
 
 
 async def test_a_topic_is_deleted_only_where_its_objects_can_be_too(autojump_clock: trio.testing.MockClock) -> None:
@@ -60,7 +45,7 @@ async def test_a_topic_is_deleted_only_where_its_objects_can_be_too(autojump_clo
             expected = ErrorCode.KAFKA_STORAGE_ERROR if topic in lost_metadata else 0
             assert (topic, await delete(scene, topic)) == (topic, expected)
         for topic in (given_up := {min(lost_metadata & lost_logs), min(lost_metadata - lost_logs)}):
-            await switch_off_remote_storage(scene, topic)
+            await configure(scene, topic, **SWITCHED_OFF)
             assert await delete(scene, topic) == 0
         await trio.sleep(30)
     assert {key.split("-")[0] for key in await place.keys()} == lost_metadata
@@ -70,3 +55,13 @@ async def test_a_topic_is_deleted_only_where_its_objects_can_be_too(autojump_clo
             assert await delete(scene, topic) == 0
         await trio.sleep(30)
     assert {key.split("-")[0] for key in await place.keys()} == given_up
+
+
+async def test_the_topic_of_the_metadata_gets_no_more_partitions(autojump_clock: trio.testing.MockClock) -> None:
+    """By their number it is known in which one a partition's records are."""
+    async with TieredPlace().broker() as scene:
+        await until(lambda: REMOTE_LOG_METADATA in scene.broker.store.image.topics)
+        asked = CreatePartitionsTopic(name=REMOTE_LOG_METADATA, count=COUNT + 1, assignments=None)
+        response = await scene.call(CreatePartitionsRequest(topics=[asked], timeout_ms=1000))
+        assert response.results[0].error_code == ErrorCode.INVALID_REQUEST
+        assert len(scene.broker.store.image.topics[REMOTE_LOG_METADATA].partitions) == COUNT

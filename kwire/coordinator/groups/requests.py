@@ -46,6 +46,8 @@ def check_join(config: BrokerConfig, request: JoinGroupRequest) -> None:
 
 def join(machine: GroupMachine, caller: Caller, request: JoinGroupRequest, now: Now) -> Outcome[JoinGroupResponse]:
     """See `classic.joining.join` and `consumer.classic_members.join`."""
+    if not caller.api_version:  # which has no rebalance timeout
+        request.rebalance_timeout_ms = request.session_timeout_ms
     group = machine.groups.get(request.group_id)
     if not isinstance(group, ConsumerGroup):
         return joining.join(machine, caller, request, now)

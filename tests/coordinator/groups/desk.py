@@ -29,6 +29,8 @@ class Desk:
         self.image = MetadataImage()
         self.machine = GroupMachine(lambda: self.config, lambda: self.image, SeededRandomness(1))
         self.ms = 1_000_000
+        self.set_ms = 0
+        """How far the time of day was set, forward or back."""
         self.codec = TopicRecords(GROUP_RECORD_TYPES)
         self.log: list[tuple[bytes, bytes | None]] = []
         self.failure: KafkaError | None = None
@@ -42,7 +44,7 @@ class Desk:
 
     @property
     def now(self) -> Now:
-        return Now(EPOCH_MS + self.ms, self.ms)
+        return Now(EPOCH_MS + self.ms + self.set_ms, self.ms)
 
     def run(self, operation: Callable[[GroupMachine, Now], Outcome[T]]) -> Any:
         """The response, or what is pending; a KafkaError is raised."""

@@ -78,7 +78,7 @@ class _Joining:
         self.now = now
         self.protocols = tuple(SupportedProtocol(each.name, bytes(each.metadata)) for each in request.protocols)
         self.session_timeout_ms = request.session_timeout_ms
-        self.rebalance_timeout_ms = request.rebalance_timeout_ms if caller.api_version else request.session_timeout_ms
+        self.rebalance_timeout_ms = request.rebalance_timeout_ms
 
     def as_new(self) -> Joined:
         """Without a member id."""

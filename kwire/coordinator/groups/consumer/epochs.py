@@ -74,7 +74,8 @@ def subscribed_ids(group: ConsumerGroup, member: ConsumerMember, image: Metadata
 def _may_assign(machine: GroupMachine, group: ConsumerGroup, now: Now) -> bool:
     made_ms = group.epochs.assigned_ms
     interval_ms = assignment_interval_ms(machine, group.id)
-    return not made_ms or not interval_ms or now.wall_ms >= made_ms + interval_ms
+    # Nor may it wait where the clock was set back.
+    return not made_ms or not interval_ms or not made_ms <= now.wall_ms < made_ms + interval_ms
 
 
 def _spec(group: ConsumerGroup, image: MetadataImage) -> GroupSpec:

@@ -98,14 +98,15 @@ class PatternUpdate:
             return False
         if is_under_way(machine, group.id):
             return False
-        if self._refreshed_ms is not None and now.wall_ms <= self._refreshed_ms + MIN_REFRESH_MS:
+        age_ms = -1 if self._refreshed_ms is None else now.wall_ms - self._refreshed_ms
+        if 0 <= age_ms <= MIN_REFRESH_MS:
             return False
         return (
             self._is_new
             or len(group.regex_members) != self._resolved
             or self._version < machine.topic_watch.newest(machine.image())
-            or self._refreshed_ms is None
-            or now.wall_ms > self._refreshed_ms + machine.config()["group.consumer.regex.refresh.interval.ms"]
+            or age_ms < 0  # never, or before the clock was set back
+            or age_ms > machine.config()["group.consumer.regex.refresh.interval.ms"]
         )
 
 

@@ -55,7 +55,7 @@ class Member:
         request = JoinGroupRequest(
             group_id=GROUP,
             session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
+            rebalance_timeout_ms=REBALANCE_MS if self.version else -1,
             member_id=self.id,
             group_instance_id=self.instance_id,
             protocol_type=self.protocol_type,

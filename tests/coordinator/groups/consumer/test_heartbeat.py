@@ -218,6 +218,16 @@ def test_assignments_stay_for_their_interval() -> None:
     assert (one.has("t"), two.has("t")) == ({0}, {1})
 
 
+def test_assignments_are_made_also_when_the_clock_was_set_back() -> None:
+    at = desk({"t": 2}, **{"group.consumer.assignment.interval.ms": "1000"})
+    one, two = Member(at, "one"), Member(at, "two")
+    one.join()
+    at.set_ms = -3_600_000
+    two.join()
+    settle(one, two)
+    assert (one.has("t"), two.has("t")) == ({0}, {1})
+
+
 def test_an_older_client_is_given_its_id() -> None:
     at = desk({"t": 1})
     response = beat(at, version=0, **joining(""))

@@ -46,6 +46,21 @@ def test_a_classic_group_becomes_a_consumer_group_and_nothing_stops() -> None:
     assert snapshot(at.reloaded()) == snapshot(at)
 
 
+def test_an_old_client_that_knows_no_rebalance_timeout_has_the_time_of_its_session() -> None:
+    at = desk({"t": 2})
+    new = Member(at, "new")
+    new.join()
+    old = Reader(at, version=0)
+    old.join(subscription("t"))
+    at.pass_time(1_000)
+    assert old.id in group_of(at).members
+    old.take()
+    for _ in range(4):
+        old.go_on()
+        new.beat()
+    assert sorted([len(old.has), len(new.has("t"))]) == [1, 1]
+
+
 def snapshot(at: Desk) -> object:
     group = group_of(at)
     return sorted(group.members.items()), sorted(group.targets.items()), group.epochs, group.classic_members

@@ -82,6 +82,19 @@ def test_new_topics_are_found_but_not_more_often_than_every_ten_seconds() -> Non
     assert topics_of(member) == {topic_id("ta"), topic_id("tb")}
 
 
+def test_new_topics_are_found_also_when_the_clock_was_set_back() -> None:
+    at = desk({"ta": 1})
+    member = Member(at, "one", **by("t."))
+    member.join()
+    at.settle()
+    at.image = with_topics(at.image, {"tb": 1})
+    at.set_ms = -3_600_000
+    settle(member)
+    at.settle()
+    settle(member)
+    assert topics_of(member) == {topic_id("ta"), topic_id("tb")}
+
+
 def test_without_new_topics_nothing_is_resolved() -> None:
     at = desk({"ta": 1})
     member = Member(at, "one", **by("t."))

@@ -91,7 +91,8 @@ $(VENV)/.test: $(BIN)/python $(SETUP)
 	$(PIP) --editable '.[test,spark]' pyspark==4.0.0
 	touch $@ $(VENV)/.run
 
-$(SPARK_VENV)/.done: $(SETUP)
+# Not beside the other one: both build the package in this folder.
+$(SPARK_VENV)/.done: $(SETUP) | $(VENV)/.test
 	$(PYTHON) -m venv $(SPARK_VENV)
 	$(SPARK_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[test,spark]' pyspark==4.2.0
 	touch $@

@@ -75,6 +75,15 @@ def test_building_again_leaves_nothing_behind(folder: Path) -> None:
     assert not (folder / "gone_request.py").exists()
 
 
+def test_building_again_writes_what_is_wrong_and_touches_nothing_else(folder: Path) -> None:
+    wrong = folder / "fetch_request.py"
+    wrong.write_text(wrong.read_text()[:-20])  # as one leaves it that was ended while it wrote
+    before = {file: file.stat().st_mtime_ns for file in folder.glob("*.py")}
+    build(folder)
+    assert {file for file in before if file.stat().st_mtime_ns != before[file]} == {wrong}
+    assert "FINGERPRINT = " in wrong.read_text()
+
+
 def test_a_built_function_is_used(generated: Path) -> None:
     function = functions.find(ApiVersionsRequest, 4, "decode")
     assert function.__code__.co_filename == str(generated / "api_versions_request.py")

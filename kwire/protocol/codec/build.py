@@ -105,16 +105,20 @@ def built_source(message: type[Message]) -> str:
 
 
 def build(folder: Path) -> int:
-    """Writes all modules into `folder`, in place of any that are there. Returns how many."""
+    """Writes all modules into `folder`, in place of any others that are there. Returns how many.
+
+    What is there already stays as it is: its bytecode is good, and somebody may be reading it.
+    """
+    sources = {module_name(message): built_source(message) for message in built_messages()}
+    files = {folder / f"{name}.py": source for name, source in sources.items()}
+    files[folder / "__init__.py"] = '"""Written by kwire.protocol.codec.build; see there."""\n'
     folder.mkdir(parents=True, exist_ok=True)
-    for stale in folder.glob("*.py"):
+    for stale in set(folder.glob("*.py")) - files.keys():
         stale.unlink()
-    (folder / "__init__.py").write_text('"""Written by kwire.protocol.codec.build; see there."""\n')
-    count = 0
-    for message in built_messages():
-        (folder / f"{module_name(message)}.py").write_text(built_source(message))
-        count += 1
-    return count
+    for file, source in files.items():
+        if not file.exists() or file.read_text() != source:
+            file.write_text(source)
+    return len(sources)
 
 
 if __name__ == "__main__":

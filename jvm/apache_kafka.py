@@ -24,9 +24,9 @@ from jvm import maven
 
 POM = Path(__file__).with_name("apache-kafka.xml")
 VERSION = maven.version(POM)
-STOCK_HEAP = ("-Xms1g", "-Xmx1g")
-"""What Kafka's own start script gives its broker."""
-STOCK_OPTIONS = (
+STOCK_JVM = (
+    "-Xms1g",
+    "-Xmx1g",
     "-server",
     "-XX:+UseG1GC",
     "-XX:MaxGCPauseMillis=20",
@@ -34,8 +34,11 @@ STOCK_OPTIONS = (
     "-XX:+ExplicitGCInvokesConcurrent",
     "-Djava.awt.headless=true",
 )
+"""What Kafka's own start script gives the JVM of its broker."""
 SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """For a JVM that lives for seconds: compile quickly, collect simply."""
+SMALL_JVM = ("-Xms256m", "-Xmx512m", *SHORT_LIVED)
+"""For a broker that a test has for a minute."""
 TOOL_HEAP = ("-Xmx512m",)
 """For a stock tool, or a client."""
 QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.logFile=System.err")
@@ -51,13 +54,16 @@ def class_path() -> str:
     return f"{maven.jars(POM)}/*"
 
 
-def tool_command(main_class: str, *arguments: str, heap: Sequence[str] = TOOL_HEAP) -> list[str]:
-    """The command line that runs a stock tool, such as org.apache.kafka.tools.TopicCommand, in a JVM of its own."""
-    return [maven.java_program("java"), *heap, *QUIET, "-cp", class_path(), main_class, *arguments]
+def tool_command(main_class: str, *arguments: str, options: Sequence[str] = TOOL_HEAP) -> list[str]:
+    """The command line that runs a stock tool, such as org.apache.kafka.tools.TopicCommand, in a JVM of its own.
+
+    `options` are the JVM's.
+    """
+    return [maven.java_program("java"), *options, *QUIET, "-cp", class_path(), main_class, *arguments]
 
 
 class ApacheKafka:
-    """One KRaft broker and controller in one process, with the stock script's options for the JVM.
+    """One KRaft broker and controller in one process, in a JVM with these `options`, by default the stock script's.
 
     `config` holds broker settings by Kafka's names, over the ones written here. Data go to `data_dir`, which stays,
     or else to a temporary folder, which `close` removes. The broker keeps its port over a kill and a new `start`.
@@ -68,10 +74,10 @@ class ApacheKafka:
         config: Mapping[str, object] | None = None,
         *,
         data_dir: Path | str | None = None,
-        heap: Sequence[str] = STOCK_HEAP,
+        options: Sequence[str] = STOCK_JVM,
     ) -> None:
         self.config = dict(config or {})
-        self._heap = tuple(heap)
+        self._options = tuple(options)
         self._folder = Path(tempfile.mkdtemp(prefix="apache-kafka-"))
         self.data_dir = Path(data_dir) if data_dir is not None else self._folder / "data"
         self.log = self._folder / "broker.log"
@@ -100,8 +106,8 @@ class ApacheKafka:
         seconds."""
         self.format()
         with self.log.open("ab") as log:
-            options = [*self._heap, *STOCK_OPTIONS, maven.scratch_option(self._folder)]
-            command = tool_command("kafka.Kafka", str(self._properties_file()), heap=options)
+            options = [*self._options, maven.scratch_option(self._folder)]
+            command = tool_command("kafka.Kafka", str(self._properties_file()), options=options)
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=_environment(), process_group=0
             )
@@ -121,7 +127,7 @@ class ApacheKafka:
         # One id in 64 begins with "-", which the tool would take for an option if it stood alone.
         arguments = ["format", "--standalone", f"--cluster-id={cluster_id}", "-c", str(self._properties_file())]
         done = subprocess.run(
-            tool_command("kafka.tools.StorageTool", *arguments),
+            tool_command("kafka.tools.StorageTool", *arguments, options=(*TOOL_HEAP, *SHORT_LIVED)),
             capture_output=True,
             text=True,
             env=_environment(),

@@ -16,7 +16,7 @@ from compat_tests.adoption import filling
 from compat_tests.adoption.filling import Steps
 from compat_tests.driver import TIMEOUT
 from compat_tests.java_tools.tools import JavaTools
-from jvm.apache_kafka import ApacheKafka
+from jvm.apache_kafka import SMALL_JVM, ApacheKafka
 from kwire.protocol import uuids
 from kwire.protocol.messages.metadata import MetadataRequest
 from kwire.storage import layout
@@ -58,7 +58,7 @@ class Source:
         self.kafka = ApacheKafka(
             {**CONFIG, "log.dirs": ",".join(map(str, self.dirs))},
             data_dir=self.dirs[0],
-            heap=("-Xmx512m", "-XX:TieredStopAtLevel=1"),  # for lives of seconds
+            options=SMALL_JVM,
         )
         self._open: list[Producer] = []
 

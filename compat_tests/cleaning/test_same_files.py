@@ -20,11 +20,11 @@ from compat_tests.cleaning.seeded import AHEAD_MS, SEGMENT_MS, SeededLog
 from compat_tests.java_tools.test_dump_log import dump
 from compat_tests.java_tools.tools import JavaTools
 from compat_tests.oracle.asking import TOPIC
-from compat_tests.oracle.conftest import HEAP, KAFKAS_OWN, SETTINGS
+from compat_tests.oracle.conftest import KAFKAS_OWN, SETTINGS
 from compat_tests.oracle.normal import differences
 from compat_tests.oracle.sides import PATIENCE, POLL, Side
 from compat_tests.oracle.transactional import settle_transactions
-from jvm.apache_kafka import ApacheKafka
+from jvm.apache_kafka import SMALL_JVM, ApacheKafka
 from kwire.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -102,7 +102,7 @@ def test_the_same_is_left(tools: JavaTools, against: object) -> None:
     seed = random.randrange(1 << 32)
     print("seed", seed)
     now_ms = int(time.time() * 1000)
-    with ApacheKafka(SETTINGS | KAFKAS_OWN, heap=HEAP) as kafka, BrokerProcess(SETTINGS) as kwire:
+    with ApacheKafka(SETTINGS | KAFKAS_OWN, options=SMALL_JVM) as kafka, BrokerProcess(SETTINGS) as kwire:
         theirs, ours = both = [
             Cleaner(kafka, Side(kafka, eventual=True, prefix="cleaned", now_ms=now_ms)),
             Cleaner(kwire, Side(kwire, eventual=False, prefix="cleaned", now_ms=now_ms)),

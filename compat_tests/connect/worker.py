@@ -56,7 +56,7 @@ class Worker:
             properties.append(_properties(folder / name, {"name": name, **config}))
         options = ("-Xmx512m", *apache_kafka.SHORT_LIVED, maven.scratch_option(folder))
         self._command = apache_kafka.tool_command(
-            f"org.apache.kafka.connect.cli.Connect{kind}", *map(str, properties), heap=options
+            f"org.apache.kafka.connect.cli.Connect{kind}", *map(str, properties), options=options
         )
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -6,11 +6,9 @@ from typing import Any
 import pytest
 
 from compat_tests.oracle.both import Both
-from jvm.apache_kafka import ApacheKafka
+from jvm.apache_kafka import SMALL_JVM, ApacheKafka
 from kwire.testing.process import BrokerProcess
 
-HEAP = ("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1")
-"""Little memory, and code compiled once: it runs for a minute."""
 SETTINGS = {
     # The tests write records of fixed times long past: they shall stay.
     "log.retention.ms": -1,
@@ -36,5 +34,5 @@ def both(against: Any) -> Iterator[Both]:
     """Apache Kafka and kwire, both running with SETTINGS."""
     if against:
         pytest.skip("compares kwire with an Apache Kafka of its own")
-    with ApacheKafka(SETTINGS | KAFKAS_OWN, heap=HEAP) as kafka, BrokerProcess(SETTINGS) as kwire:
+    with ApacheKafka(SETTINGS | KAFKAS_OWN, options=SMALL_JVM) as kafka, BrokerProcess(SETTINGS) as kwire:
         yield Both(kafka, kwire)

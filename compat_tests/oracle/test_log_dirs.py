@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from compat_tests.oracle.conftest import HEAP
 from compat_tests.oracle.wire import Address, Wire, response_type_of
-from jvm.apache_kafka import ApacheKafka
+from jvm.apache_kafka import SMALL_JVM, ApacheKafka
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -215,7 +214,7 @@ def sides(against: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Si
     arguments = [word for path in kwires[1:] for word in ("--data-dir", path)]
     (root / "kafka" / "one").mkdir(parents=True)
     with (
-        ApacheKafka(settings, data_dir=kafkas[0], heap=HEAP) as kafka,
+        ApacheKafka(settings, data_dir=kafkas[0], options=SMALL_JVM) as kafka,
         BrokerProcess(SETTINGS, data_dir=kwires[0], arguments=arguments) as kwire,
     ):
         yield Sides(kafka, kwire, root)

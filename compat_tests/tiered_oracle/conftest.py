@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from compat_tests.oracle.conftest import HEAP, KAFKAS_OWN, SETTINGS
+from compat_tests.oracle.conftest import KAFKAS_OWN, SETTINGS
 from compat_tests.tiered_oracle.tiered_both import TieredBoth
 from jvm import kafka_tiered
-from jvm.apache_kafka import ApacheKafka
+from jvm.apache_kafka import SMALL_JVM, ApacheKafka
 from kwire.testing.process import BrokerProcess
 
 OF_BOTH = SETTINGS | {
@@ -30,5 +30,5 @@ def tiered(against: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[T
     kafkas, kwires = tmp_path_factory.mktemp("kafkas-objects"), tmp_path_factory.mktemp("kwires-objects")
     of_kafka = OF_BOTH | KAFKAS_OWN | kafka_tiered.settings(kafkas) | {"log.initial.task.delay.ms": 100}
     of_kwire = OF_BOTH | {"rsm.config.storage.backend.class": "directory", "rsm.config.storage.root": kwires}
-    with ApacheKafka(of_kafka, heap=HEAP) as kafka, BrokerProcess(of_kwire) as kwire:
+    with ApacheKafka(of_kafka, options=SMALL_JVM) as kafka, BrokerProcess(of_kwire) as kwire:
         yield TieredBoth(kafka, kwire, kafkas, kwires)

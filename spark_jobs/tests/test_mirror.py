@@ -11,7 +11,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from jvm.apache_kafka import ApacheKafka
+from jvm.apache_kafka import SMALL_JVM, ApacheKafka
 from kwire.testing.factories import TopicFactory
 from kwire.testing.process import BrokerProcess
 from kwire.testing.topics import create_topic
@@ -25,13 +25,12 @@ pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
 
 FOREVER = {"retention.ms": -1}
 """The flights are of 2013."""
-SMALL_HEAP = ("-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1")
 PATIENCE_S = 120.0
 
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[ApacheKafka]:
-    with ApacheKafka(heap=SMALL_HEAP) as broker:
+    with ApacheKafka(options=SMALL_JVM) as broker:
         yield broker
 
 

@@ -198,6 +198,12 @@ _ALL = (
         r"partitions \(topic deleted\) ",
         lambda kafkas, kwires: kafkas == "<absent>",
     ),
+    Deviation(
+        "more partitions for `__remote_log_metadata`",
+        "By their number it is known which one has the records of a partition, so kwire refuses to add any "
+        "(INVALID_REQUEST); Apache Kafka adds them.",
+        r"CreatePartitions .*\(more metadata\)",
+    ),
 )
 
 DEVIATIONS = {deviation.name: deviation for deviation in _ALL}

@@ -21,6 +21,7 @@ from compat_tests.tiered_oracle.stages import (
     wait_for,
 )
 from kwire.metadata.names import REMOTE_LOG_METADATA
+from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest, TopicRequest
 from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -47,6 +48,16 @@ def test_the_topic(tiered: Both) -> None:
         side.ask(describe(TOPIC, REMOTE_LOG_METADATA, synonyms=True))
 
     tiered.agree(scenario, "remote log metadata is flushed")
+
+
+def test_more_partitions(tiered: Both) -> None:
+    def scenario(side: Side) -> None:
+        side.settle_topic(REMOTE_LOG_METADATA, 1)
+        topic = CreatePartitionsTopic(name=REMOTE_LOG_METADATA, count=2, assignments=None)
+        request = CreatePartitionsRequest(topics=[topic], timeout_ms=30_000, validate_only=True)
+        side.ask(request, note="more metadata")
+
+    tiered.agree(scenario, "more partitions for `__remote_log_metadata`")
 
 
 def test_copies_and_the_end_of_a_topic(tiered: Both) -> None:

@@ -34,6 +34,11 @@ class File(Protocol):
     def sync(self) -> None:
         """fdatasync: blocks; for a worker thread."""
 
+    def begin_writing(self, position: int, size: int) -> None:
+        """Has the system begin to bring the range to the disk, where it can be had to. May block; for a worker thread.
+
+        Nothing is on the disk for that, nor does a failure show: `sync` says it."""
+
     def resident(self, position: int, size: int) -> bool:
         """Whether reading the range would not wait for the disk: it is in the page cache, as far as is cheap to say.
 

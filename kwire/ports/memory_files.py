@@ -77,6 +77,9 @@ class MemoryFile:
         self._begin("sync", 0)
         self._node.synced = len(self._node.data)
 
+    def begin_writing(self, position: int, size: int) -> None:
+        pass
+
     def resident(self, position: int, size: int) -> bool:
         return True
 

@@ -11,7 +11,7 @@ import fcntl
 import os
 import shutil
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache
 from threading import Lock
@@ -61,12 +61,28 @@ _WILL_NEED: int = getattr(os, "POSIX_FADV_WILLNEED", 0)
 _SEQUENTIAL: int = getattr(os, "POSIX_FADV_SEQUENTIAL", 0)
 
 
+_WRITE = 2
+"""SYNC_FILE_RANGE_WRITE"""
+
+
 @cache
 def _threads() -> ThreadPoolExecutor:
     """Nobody waits for what they do."""
     from concurrent.futures import ThreadPoolExecutor  # not needed before somebody reads what is cold
 
     return ThreadPoolExecutor(_READING_AHEAD, "kwire read ahead")
+
+
+@cache
+def _sync_file_range() -> Callable[[int, int, int, int], int] | None:
+    """Linux's system call, which `os` lacks. With _WRITE it waits for nothing that is written, and takes no error from
+    who syncs the file."""
+    import ctypes  # slow to import, and not needed before much was appended
+
+    call = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    if call is not None:
+        call.argtypes = ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint
+    return call
 
 
 class PosixFile:
@@ -123,6 +139,11 @@ class PosixFile:
             os.fdatasync(self._descriptor)
         else:
             os.fsync(self._descriptor)
+
+    def begin_writing(self, position: int, size: int) -> None:
+        call = _sync_file_range()
+        if call is not None:  # what it can't begin the system writes in its own time
+            call(self._descriptor, position, size, _WRITE)
 
     def resident(self, position: int, size: int) -> bool:
         if size <= 0:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kwire.ports.files import Buffer
 from kwire.protocol.records.control import read_end_txn_marker
 from kwire.protocol.records.header import CONTROL_FLAG, LOG_OVERHEAD, NO_TIMESTAMP, TRANSACTIONAL_FLAG
-from kwire.storage import reserve, rolling
+from kwire.storage import early_writing, reserve, rolling
 from kwire.storage.append_info import AppendInfo
 from kwire.storage.producer_entry import BatchMetadata
 from kwire.storage.producer_state import ProducerUpdate
@@ -68,6 +68,8 @@ def append(
         if segment.size >= segment.reserve_due:
             _make_reserve(log, segment)
         segment.append(buffers, batches)
+        if segment.size >= segment.writing_due:
+            early_writing.schedule(log, segment)
         log.log_end_offset = last_offset + 1
         log.changed = True
         if update is not None:

@@ -74,8 +74,10 @@ class Chores:
         self, delay_ms: int, log_dir: LogDir, task: Callable[[], Awaitable[None]], *, makes_room: bool = False
     ) -> None:
         due = self._clock.monotonic() + delay_ms / 1000
-        heappush(self._queue, _Chore(due, next(self._numbers), log_dir, task, makes_room))
-        self._changed.set()
+        chore = _Chore(due, next(self._numbers), log_dir, task, makes_room)
+        heappush(self._queue, chore)
+        if self._queue[0] is chore:
+            self._changed.set()
 
     async def run(self) -> None:
         """Runs chores as they become due, until cancelled; one that has begun is finished, the others stay."""

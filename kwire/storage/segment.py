@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kwire.ports.files import Buffer, File, FileSystem
 from kwire.protocol.records.header import HEADER_SIZE, LOG_OVERHEAD, read_header
-from kwire.storage import layout, reserve
+from kwire.storage import early_writing, layout, reserve
 from kwire.storage.batch_walk import SEARCH_WINDOW, headers, plausible
 from kwire.storage.cold_reads import ColdRead
 from kwire.storage.damage import Damaged, Found, batches, spans
@@ -58,6 +58,7 @@ class Segment:
         "size",
         "used",
         "version",
+        "writing_due",
     )
 
     def __init__(
@@ -98,6 +99,8 @@ class Segment:
         """Positions of damage that the log was told of."""
         self.version = 0
         """Counts what makes a view of the content stale: truncations and the removal."""
+        self.writing_due = size + early_writing.STEP
+        """The size from which on the system is to begin to write what was appended."""
         self._file: File | None = None
         self._newest: TimestampOffset | None = None
         self._transactions: list[AbortedTransaction] | None = None
@@ -295,6 +298,12 @@ class Segment:
             self.files.open(path).truncate(self.size)
         self.forget_reserve()
 
+    def begin_writing(self, start: int, end: int) -> None:
+        """Has the system begin to bring [start, end) to the disk, unless it was closed meanwhile. For any thread."""
+        file = self._file
+        if file is not None:
+            file.begin_writing(start, end - start)
+
     # Reading
 
     def find(self, offset: int, *, may_block: bool = True) -> tuple[int, int] | None:
@@ -482,6 +491,7 @@ class Segment:
             self.file.truncate(found[0])
             self.size = found[0]
             self.forget_reserve()
+            self.writing_due = self.size + early_writing.STEP
         self.drop_transactions(offset)
         indexes.truncate_to(offset)
         indexes.newest = self._scan_newest(indexes)

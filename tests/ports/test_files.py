@@ -5,15 +5,17 @@ import gc
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
+from kwire.ports import real_files
 from kwire.ports.files import FileSlice, FileSystem
 from kwire.ports.memory_files import MemoryFileSystem
 from kwire.ports.real_files import PosixFileSystem
 from kwire.ports.simulated_disk import SimulatedDisk
 
-from ..page_cache import Looks, evict
+from ..page_cache import Looks, evict, pages_dirty
 
 
 @pytest.fixture(params=["real", "memory", "simulated disk"])
@@ -47,6 +49,19 @@ def test_a_gap_reads_as_zeros_and_truncate_goes_both_ways(place):
     file.truncate(9)
     assert file.pread(9, 0) == bytes(5) + b"e" + bytes(3)
     file.sync()
+
+
+def test_what_is_begun_to_be_written_stays_as_it_is(place):
+    files, root = place
+    file = files.open(f"{root}/a", create=True)
+    file.pwrite([b"0123456789"], 0)
+    file.begin_writing(0, 10)
+    file.begin_writing(1_000_000, 10)  # nothing is there
+    file.pwrite([b"ABC"], 8)
+    file.sync()
+    assert file.pread(100, 0) == b"01234567ABC"
+    file.begin_writing(0, 8)
+    file.close()
 
 
 def test_more_buffers_than_one_system_call_takes(place):
@@ -198,6 +213,32 @@ def test_a_descriptor_closes_with_the_last_reference(tmp_path):
     gc.collect()
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
+
+
+def test_the_system_begins_to_write(tmp_path):
+    file = PosixFileSystem().open(f"{tmp_path}/a", create=True)
+    size = 1 << 20
+    file.pwrite([os.urandom(size)], 0)
+    if not pages_dirty(file, 0, size):
+        pytest.skip("this system does not tell what is dirty, or this file system writes nothing to a disk")
+    file.begin_writing(0, size)
+    deadline = time.monotonic() + 20  # by itself the system begins after 30 s
+    while pages_dirty(file, 0, size):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_the_system_is_had_to_write_without_a_wait_where_it_can_be(tmp_path, monkeypatch):
+    calls = []
+    file = PosixFileSystem().open(f"{tmp_path}/a", create=True)
+    file.pwrite([b"abc"], 0)
+    monkeypatch.setattr(real_files, "_sync_file_range", lambda: lambda *arguments: calls.append(arguments))
+    file.begin_writing(4096, 8192)
+    assert calls == [(file.fileno(), 4096, 8192, 2)]
+    monkeypatch.setattr(real_files, "_sync_file_range", lambda: None)
+    file.begin_writing(0, 3)
+    file.sync()
+    assert file.pread(3, 0) == b"abc"
 
 
 def test_evicted_pages_are_not_resident(tmp_path, monkeypatch):

@@ -60,6 +60,9 @@ class SimulatedFile:
             self._disk.sync_failed(self._content)
         self._disk.fail(effect, self.path)
 
+    def begin_writing(self, position: int, size: int) -> None:
+        pass
+
     def resident(self, position: int, size: int) -> bool:
         return True
 

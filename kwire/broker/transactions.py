@@ -228,7 +228,7 @@ async def _persist(
             await shard.write(operation)
         except KafkaError as error:
             if error.code not in _AGAIN:
-                if error.code not in _OVER:
+                if error.code is not _OVER:
                     logger.error("end not written transactional_id=%r error=%s", due.transactional_id, error)
                 return
         else:
@@ -237,9 +237,11 @@ async def _persist(
         pause = min(2 * pause, LONGEST_PAUSE)
 
 
-_AGAIN = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT)
-_OVER = (ErrorCode.NOT_COORDINATOR, ErrorCode.INVALID_TXN_STATE)
-"""Another broker goes on; what took too long has been committed since."""
+_AGAIN = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.REQUEST_TIMED_OUT)
+"""NOT_COORDINATOR is also said where the volume has no room: who still coordinates the transaction must end it."""
+
+_OVER = ErrorCode.INVALID_TXN_STATE
+"""What took too long has been committed since."""
 
 _AS_COORDINATOR = {
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 
+from kwire.cluster.leader_log import LeaderLog
 from kwire.cluster.replica import Bound
-from kwire.protocol.errors import ErrorCode
+from kwire.metadata.names import TRANSACTION_STATE
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from kwire.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -163,3 +167,29 @@ async def test_describe_producers_tells_of_what_is_open(autojump_clock) -> None:
         await until(scene, "CompleteCommit")
         (told,) = (await scene.call(request)).topics[0].partitions[0].active_producers
         assert (told.producer_epoch, told.current_txn_start_offset, told.coordinator_epoch) == (1, -1, 0)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+async def test_a_transaction_ends_though_its_coordinators_volume_had_no_room(
+    commit: bool, autojump_clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running({"transaction.state.log.num.partitions": "1"}) as scene:
+        await scene.create("topic")
+        producer = await begin(scene)
+        await add(scene, producer, partitions(0))
+        await write(scene, producer, b"one")
+        append = LeaderLog.append
+        refused = []
+
+        async def full(log: LeaderLog, *arguments: Any, **options: Any) -> Any:
+            if log._partition.topic == TRANSACTION_STATE and await stable(scene) == (2, 2, [] if commit else [0]):
+                refused.append(trio.current_time())
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no room")
+            return await append(log, *arguments, **options)
+
+        monkeypatch.setattr(LeaderLog, "append", full)
+        assert (await end(scene, producer, commit=commit))[0] == 0
+        await trio.sleep(5)
+        assert refused
+        monkeypatch.undo()
+        await until(scene, "CompleteCommit" if commit else "CompleteAbort")

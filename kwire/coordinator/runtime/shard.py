@@ -187,9 +187,10 @@ class Shard(Generic[M]):
         """Answers everybody who waits with NOT_COORDINATOR, and every operation from now on."""
         if self._refusal is None:
             self.log.close()
-            self._fail_from(0, KafkaError(ErrorCode.NOT_COORDINATOR))
             self._refusal = ErrorCode.NOT_COORDINATOR
+            # First, since in a group of which the record is not committed somebody may wait as well.
             self.machine.unloaded(self.now())
+            self._fail_from(0, KafkaError(ErrorCode.NOT_COORDINATOR))
         self._refusal = ErrorCode.NOT_COORDINATOR
 
     @property

@@ -395,3 +395,24 @@ def test_loggers(both: Both) -> None:
         side.ask(replace((BROKER_LOGGER, ME, [("root", "INFO")])), note="all loggers")
 
     both.agree(scenario)
+
+
+def test_defaults_of_topics_that_do_not_go_together(both: Both) -> None:
+    """What a topic has of the broker counts beside what it has itself; the broker's own may contradict each other."""
+    most, least = "log.cleaner.max.compaction.lag.ms", "log.cleaner.min.compaction.lag.ms"
+    local = [(SET, "log.local.retention.ms", "100"), (SET, "log.retention.ms", "50")]
+
+    def scenario(side: Side) -> None:
+        topic = side.topic()
+        for level in ("", ME):
+            # Its code alone: Apache Kafka's message has the name of a Java exception in it.
+            side.record(f"{local} of {level!r}", side.call(change((BROKER, level, local)), 1).responses[0].error_code)
+            side.ask(change((BROKER, level, [(SET, most, "60000")])), note=f"{most} of {level!r}")
+            shows(side, BROKER, ME, most, "60000")
+            for lag in ("60000", "60001"):
+                side.ask(change((TOPIC, topic, [(SET, "min.compaction.lag.ms", lag)])), note=f"at least {lag}")
+            side.ask(change((BROKER, level, [(SET, least, "60001")])), note=f"{least} of {level!r}")
+            side.ask(change((BROKER, level, [(DELETE, most, None), (DELETE, least, None)])))
+            shows(side, BROKER, ME, most, str(2**63 - 1))
+
+    both.agree(scenario)

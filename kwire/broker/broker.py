@@ -161,7 +161,9 @@ class Broker:
         self, specs: tuple[endpoints.ListenerSpec, ...], task_status: trio.TaskStatus[tuple[Endpoint, ...]]
     ) -> None:
         store, logs, replicas = self.store, self.logs, self.replicas
-        await self.connections.configure(self.config)
+        await self.connections.configure(self._static_config)
+        if self.config is not self._static_config:
+            await self._limit_connections()
         listeners = await self._listen(specs)
         objects = None
         try:
@@ -173,8 +175,10 @@ class Broker:
                 raise StartError(str(error)) from None
             log_dirs = LogDirs(self)
             await self._register(specs, listeners, log_dirs.to_register())
-            await replicas.start(store.image)
             objects = await self._open_objects()
+            await replicas.start(
+                store.image
+            )  # up to `subscribe` nothing is awaited: what came meanwhile would be missed
             self.coordinators = Coordinators(self)
             store.subscribe(self._on_metadata)
             await log_dirs.settle()
@@ -281,10 +285,7 @@ class Broker:
     async def _on_metadata(self, before: MetadataImage, after: MetadataImage) -> None:
         if any(before.config("broker", name) is not after.config("broker", name) for name in ("", str(self.id))):
             self._configure(after)
-            try:
-                await self.connections.configure(self.config)
-            except ConfigError as error:
-                logger.error("dynamic limits of connections ignored reason=%r", str(error))
+            await self._limit_connections()
             self.logs.config = self.config
             self.replicas.reconfigure(self.config)
         self.coordinators.follow(after)
@@ -292,6 +293,13 @@ class Broker:
             self.tiering.follow(after)
         await self.replicas.apply(before, after)
         await self.coordinators.forget(before, after)
+
+    async def _limit_connections(self) -> None:
+        """By what admins set at run time: a host that is not known now must keep nobody from his start."""
+        try:
+            await self.connections.configure(self.config)
+        except ConfigError as error:
+            logger.error("dynamic limits of connections ignored reason=%r", str(error))
 
     def _configure(self, image: MetadataImage) -> None:
         """Takes over what admins set at run time."""
@@ -303,6 +311,7 @@ class Broker:
             self.config = self._static_config.with_dynamic(own, everybodys)
         except ConfigError as error:
             logger.error("dynamic configuration ignored reason=%r", str(error))
+        self.ports.executor.resize(self.config["background.threads"])
 
     def _topic_config(self, topic: str) -> LogConfig:
         return LogConfig.of(self.config, self.store.image.config("topic", topic))
@@ -313,7 +322,7 @@ class Broker:
 
     def _check_topic_configs(self, configs: Mapping[str, str]) -> None:
         try:
-            validate_topic_configs(configs)
+            validate_topic_configs(self.config, configs)
             check_tiered(self.config, {}, configs)
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
@@ -323,6 +332,8 @@ class Broker:
     async def _serve_connection(self, listener: str, spawn: Callable[..., None], stream: Stream) -> None:
         host = stream.peer_host
         await self.connections.until_room()  # others may have come between the accept and now
+        if self._stopping.is_set():
+            return
         if not self.connections.admits(host):
             self.limited_log.warning(logger, "connection refused", "client=%s reason='max.connections.per.ip'", host)
             return

@@ -94,7 +94,7 @@ async def change_configs(
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
             current = image.config("topic", name)
             wanted = decide(current, TOPIC_KEYS)
-            validate_topic_configs(wanted)
+            validate_topic_configs(broker.config, wanted)
             check_tiered(broker.config, current, wanted)
             store_kind = "topic"
         elif kind is ConfigResource.GROUP:

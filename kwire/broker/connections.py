@@ -26,6 +26,8 @@ class Connections:
         self._clock = clock
         self._addresses = addresses
         self._per_host_overrides: dict[str, int] = {}
+        self._resolved = ""
+        """What `max.connections.per.ip.overrides` was when its hosts were looked up."""
         self._open: set[Connection] = set()
         self._per_host: Counter[str] = Counter()
         self._freed = trio.Event()
@@ -33,16 +35,23 @@ class Connections:
         self._take_limits(config)
 
     async def configure(self, config: BrokerConfig) -> None:
-        """Takes the limits from a configuration; open connections stay. Raises ConfigError for an unknown host."""
+        """Takes the limits from a configuration; open connections stay.
+
+        Raises ConfigError for an unknown host: the limits of single hosts stay as they are then.
+        """
+        self._take_limits(config)
+        text = config["max.connections.per.ip.overrides"]
+        if text == self._resolved:
+            return  # whoever changes something else does not wait for the name server
         overrides = {}
-        for host, most in connection_overrides(config["max.connections.per.ip.overrides"]).items():
+        for host, most in connection_overrides(text).items():
             try:
                 found = await self._addresses(host)
-            except OSError as error:
-                raise ConfigError(f"max.connections.per.ip.overrides: {host}: {error.strerror or error}") from None
+            except (OSError, UnicodeError) as error:  # UnicodeError: no name at all, as "a..b"
+                reason = getattr(error, "strerror", None) or error
+                raise ConfigError(f"max.connections.per.ip.overrides: {host}: {reason}") from None
             overrides.update(dict.fromkeys(found, most))
-        self._per_host_overrides = overrides
-        self._take_limits(config)
+        self._per_host_overrides, self._resolved = overrides, text
 
     def _take_limits(self, config: BrokerConfig) -> None:
         self._most: int = config["max.connections"]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from kwire.config.checks import check_together
+from kwire.config.checks import check_at_run_time, check_at_start, check_together
 from kwire.config.definition import Status
 from kwire.config.errors import ConfigError
 from kwire.config.keys import BROKER_KEYS
@@ -33,8 +33,8 @@ class BrokerConfig:
 
     __slots__ = ("_values", "dynamic", "dynamic_defaults", "originals", "warnings")
 
-    def __init__(self, originals: Mapping[str, str]) -> None:
-        """The configuration a broker starts with, from text by key.
+    def __init__(self, originals: Mapping[str, str], *, at_start: bool = True) -> None:
+        """The configuration a broker starts with, or (not `at_start`) goes on with, from text by key.
 
         Raises ConfigError for a value that is not valid, for values that do not go together, and for a key whose
         feature does not exist yet unless it has its default value. `warnings` are lines for the log.
@@ -49,6 +49,10 @@ class BrokerConfig:
         _fill_in_ids(self._values, self.originals)
         _drop_controller_listeners(self._values)
         check_together(self._values)
+        if at_start:
+            check_at_start(self._values)
+        else:
+            check_at_run_time(self._values)
         self.warnings: tuple[str, ...] = _warnings(self.originals, self._values)
 
     def __getitem__(self, name: str) -> Any:
@@ -75,7 +79,7 @@ class BrokerConfig:
                 for other in SAME_SETTING.get(name, ()):
                     merged.pop(other, None)
                 merged[name] = text
-        config = BrokerConfig(merged)
+        config = BrokerConfig(merged, at_start=False)
         config.originals = self.originals
         config.warnings = self.warnings
         config.dynamic = MappingProxyType(dict(overrides))

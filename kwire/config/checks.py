@@ -13,6 +13,9 @@ _HOST = re.compile(r"[0-9a-zA-Z\-%._:]*")
 CONSUMER_GROUP_ASSIGNORS = ("uniform", "range")
 """The server-side assignors that there are. Apache Kafka takes names of Java classes besides."""
 
+AS_A_WHOLE = -2
+"""Of local retention: that of the whole log."""
+
 _CODECS = range(5)
 """Ids of codecs: none, gzip, snappy, lz4, zstd."""
 
@@ -47,15 +50,30 @@ def _check_ids(values: Mapping[str, Any]) -> None:
     )
 
 
+def check_at_start(values: Mapping[str, Any]) -> None:
+    """Raises ConfigError for what else no broker can start with. At run time such lags pass, as in Apache Kafka."""
+    check_compaction_lag(values["log.cleaner.min.compaction.lag.ms"], values["log.cleaner.max.compaction.lag.ms"])
+    if values["remote.log.storage.system.enable"]:
+        check_at_run_time(values)
+
+
+def check_at_run_time(values: Mapping[str, Any]) -> None:
+    """Raises ConfigError for what else admins must not set at run time."""
+    for unit, value in (("bytes", values["log.retention.bytes"]), ("ms", _retention_ms(values))):
+        local = f"log.local.retention.{unit}"
+        check_local_retention(local, f"log.retention.{unit}", values[local], value)
+
+
 def _check_times(values: Mapping[str, Any]) -> None:
     roll = _first(values, "log.roll.ms", ("log.roll.hours", _HOUR_MS))
     _require(roll >= 1, "log.roll.ms must be greater than or equal to 1")
     jitter = _first(values, "log.roll.jitter.ms", ("log.roll.jitter.hours", _HOUR_MS))
     _require(jitter >= 0, "log.roll.jitter.ms must be greater than or equal to 0")
-    retention = _first(
-        values, "log.retention.ms", ("log.retention.minutes", _MINUTE_MS), ("log.retention.hours", _HOUR_MS)
-    )
-    _require(retention != 0, "log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
+    _require(_retention_ms(values) != 0, "log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
+
+
+def _retention_ms(values: Mapping[str, Any]) -> int:
+    return _first(values, "log.retention.ms", ("log.retention.minutes", _MINUTE_MS), ("log.retention.hours", _HOUR_MS))
 
 
 def _first(values: Mapping[str, Any], name: str, *others: tuple[str, int]) -> int:
@@ -101,6 +119,24 @@ def _check_cleaner(values: Mapping[str, Any]) -> None:
         "offset map is too small to fit in even a single message, so log cleaning will never make progress. You can "
         "increase log.cleaner.dedupe.buffer.size or decrease log.cleaner.threads",
     )
+
+
+def check_compaction_lag(least: int, most: int) -> None:
+    """Raises ConfigError where what must be compacted after `most` ms must not be before `least` ms."""
+    _require(
+        least <= most,
+        f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})",
+    )
+
+
+def check_local_retention(local: str, whole: str, local_value: int, value: int) -> None:
+    """Raises ConfigError where more would be kept of a tiered log here (the key `local`) than there is of it."""
+    if value < 0 or local_value == AS_A_WHOLE:
+        return
+    if local_value == -1:
+        raise invalid(local, local_value, f"Value must not be -1 as {whole} value is set as {value}.")
+    if local_value > value:
+        raise invalid(local, local_value, f"Value must not be more than {whole} property value: {value}")
 
 
 def _check_groups(values: Mapping[str, Any]) -> None:

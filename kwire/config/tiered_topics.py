@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kwire.config.broker import BrokerConfig
+from kwire.config.checks import AS_A_WHOLE, check_local_retention
 from kwire.config.errors import ConfigError
 from kwire.config.topic import LogConfig
-from kwire.config.types import invalid
-
-_AS_A_WHOLE = -2
 
 
 def check_tiered(broker: BrokerConfig, current: Mapping[str, str], wanted: Mapping[str, str]) -> None:
@@ -41,20 +39,11 @@ def check_tiered(broker: BrokerConfig, current: Mapping[str, str], wanted: Mappi
         ("local.retention.ms", "retention.ms", config.local_retention_ms, config.retention_ms),
     )
     for local, whole, local_value, value in retentions:
-        _check_retention(local, whole, local_value, value)
+        check_local_retention(local, whole, local_value, value)
     if config.remote_log_copy_disable:
         for local, whole, local_value, value in retentions:
-            if local_value not in (_AS_A_WHOLE, value):
+            if local_value not in (AS_A_WHOLE, value):
                 raise ConfigError(
                     f"When `remote.log.copy.disable` is set to true, the `{local}` and `{whole}` must be set to the "
                     "identical value because there will be no more logs copied to the remote storage."
                 )
-
-
-def _check_retention(local: str, whole: str, local_value: int, value: int) -> None:
-    if value < 0 or local_value == _AS_A_WHOLE:
-        return
-    if local_value == -1:
-        raise invalid(local, local_value, f"Value must not be -1 as {whole} value is set as {value}.")
-    if local_value > value:
-        raise invalid(local, local_value, f"Value must not be more than {whole} property value: {value}")

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from kwire.config.broker import BrokerConfig
+from kwire.config.checks import check_compaction_lag
 from kwire.config.errors import ConfigError
 from kwire.config.topic_keys import SYNONYMS, TOPIC_KEYS
 
@@ -113,8 +114,8 @@ def broker_default(broker: BrokerConfig, name: str) -> Any:
     return None
 
 
-def validate_topic_configs(overrides: Mapping[str, str]) -> None:
-    """Raises ConfigError (for INVALID_CONFIG) where a topic must not have these configs.
+def validate_topic_configs(broker: BrokerConfig, overrides: Mapping[str, str]) -> None:
+    """Raises ConfigError (for INVALID_CONFIG) where a topic of this broker must not have these configs.
 
     Configs of features that do not exist yet are refused.
     """
@@ -124,9 +125,5 @@ def validate_topic_configs(overrides: Mapping[str, str]) -> None:
     values = {name: TOPIC_KEYS[name].parse(text) for name, text in overrides.items()}
     for name, value in values.items():
         TOPIC_KEYS[name].check_supported(value)
-    least = values.get("min.compaction.lag.ms", TOPIC_KEYS["min.compaction.lag.ms"].default)
-    most = values.get("max.compaction.lag.ms", TOPIC_KEYS["max.compaction.lag.ms"].default)
-    if least > most:
-        raise ConfigError(
-            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
-        )
+    config = LogConfig.of(broker, overrides)
+    check_compaction_lag(config.min_compaction_lag_ms, config.max_compaction_lag_ms)

@@ -17,6 +17,9 @@ class Executor(Protocol):
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T: ...
 
+    def resize(self, threads: int) -> None:
+        """At most so many at once from now on; what runs is let run."""
+
 
 class ThreadExecutor:
     """Trio's worker threads, at most `threads` of them at once. A started call is never abandoned."""
@@ -28,6 +31,9 @@ class ThreadExecutor:
         await needs_task()
         return await trio.to_thread.run_sync(function, *arguments, limiter=self._limiter)
 
+    def resize(self, threads: int) -> None:
+        self._limiter.total_tokens = threads
+
 
 class InlineExecutor:
     """Runs at once, in the caller: for simulation, where an order of events must come from the seed alone."""
@@ -36,3 +42,6 @@ class InlineExecutor:
         await needs_task()
         await trio.lowlevel.checkpoint()
         return function(*arguments)
+
+    def resize(self, threads: int) -> None:
+        pass

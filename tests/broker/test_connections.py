@@ -12,8 +12,15 @@ from kwire.broker.limited_log import INTERVAL_SECONDS, MOST
 from kwire.config.broker import BrokerConfig
 from kwire.config.errors import ConfigError
 from kwire.ports.clock import TrioClock
+from kwire.ports.memory_transport import MemoryTransport
 from kwire.ports.transport import Stream
 from kwire.protocol.api_keys import ApiKey
+from kwire.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from tests.broker.apis.configs import BROKER
 from tests.broker.scene import HOST, PORT, Scene, running
 
 IDLE_SECONDS = 10.0
@@ -102,6 +109,72 @@ async def test_a_limit_for_a_host_that_nobody_knows_is_refused() -> None:
         await connections.configure(BrokerConfig({"max.connections.per.ip.overrides": "nowhere:3"}))
 
 
+async def test_what_can_be_no_name_is_refused_likewise() -> None:
+    async def addresses(host: str) -> list[str]:
+        return [str(address) for *_, address in await trio.socket.getaddrinfo(host, None)]
+
+    connections = Connections(BrokerConfig({}), TrioClock(), addresses)
+    with pytest.raises(ConfigError, match=r"max\.connections\.per\.ip\.overrides: a\.\.b: .*label"):
+        await connections.configure(BrokerConfig({"max.connections.per.ip.overrides": "a..b:3"}))
+
+
+async def test_the_other_limits_count_though_a_host_is_not_known() -> None:
+    connections = Connections(BrokerConfig({}), TrioClock(), resolve)
+    with pytest.raises(ConfigError):
+        await connections.configure(
+            BrokerConfig({"max.connections.per.ip": "1", "max.connections.per.ip.overrides": "nowhere:3"})
+        )
+    connections.add(None, "10.0.0.9")  # type: ignore[arg-type]
+    assert not connections.admits("10.0.0.9")
+
+
+async def test_hosts_are_looked_up_when_what_is_said_of_them_changed() -> None:
+    asked = []
+
+    async def addresses(host: str) -> list[str]:
+        asked.append(host)
+        return await resolve(host)
+
+    connections = Connections(BrokerConfig({}), TrioClock(), addresses)
+    config = BrokerConfig({"max.connections.per.ip.overrides": "one:3"})
+    await connections.configure(config)
+    await connections.configure(config.with_dynamic({"max.connections": "5"}))
+    assert asked == ["one"]
+    with pytest.raises(ConfigError):
+        await connections.configure(config.with_dynamic({"max.connections.per.ip.overrides": "one:3,nowhere:1"}))
+    await connections.configure(config.with_dynamic({"max.connections.per.ip.overrides": "two:0"}))
+    assert asked == ["one", "one", "nowhere", "two"]
+    assert not connections.admits("two")
+    await connections.configure(BrokerConfig({}))
+    assert connections.admits("two")
+
+
+async def test_a_host_that_is_not_known_any_more_keeps_no_broker_from_starting(
+    autojump_clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = "max.connections.per.ip.overrides"
+    async with running() as scene:
+        alteration = AlterableConfig(name=key, config_operation=0, value="somewhere:5")
+        resource = AlterConfigsResource(resource_type=BROKER, resource_name="", configs=[alteration])
+        response = await scene.call(IncrementalAlterConfigsRequest(resources=[resource]))
+        assert response.responses[0].error_code == 0
+        files = scene.files
+
+    async def addresses(transport: MemoryTransport, host: str) -> list[str]:
+        return await resolve("nowhere")
+
+    monkeypatch.setattr(MemoryTransport, "addresses", addresses)
+    async with running(files=files) as scene:
+        assert scene.broker.config[key] == "somewhere:5"
+    assert [record.getMessage() for record in caplog.records if "connections" in record.getMessage()] == [
+        f"dynamic limits of connections ignored reason='{key}: somewhere: unknown'"
+    ]
+    with pytest.raises(BaseExceptionGroup) as refused:
+        async with running({key: "somewhere:5"}):
+            pass
+    assert f"{key}: somewhere: unknown" in str(refused.value.exceptions[0])
+
+
 async def test_every_listener_goes_on_when_there_is_room(autojump_clock) -> None:
     connections = Connections(BrokerConfig({"max.connections": "1"}), TrioClock(), resolve)
     connections.add(None, "client")  # type: ignore[arg-type]
@@ -122,3 +195,19 @@ async def test_a_flood_of_bad_frames_is_logged_by_its_number(caplog, autojump_cl
         assert len(caplog.records) == MOST
         await trio.sleep(INTERVAL_SECONDS + 1)
     assert caplog.records[-1].getMessage() == f"connection closed more={50 - MOST} seconds={INTERVAL_SECONDS}"
+
+
+async def test_who_waits_for_room_is_not_served_by_a_broker_that_stops(autojump_clock) -> None:
+    began = 0.0
+    async with running({"max.connections": "2"}) as scene:
+        stream = await connected(scene)
+        waiting = await connected(scene)
+        await waiting.send([ASK])
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(scene.broker.connections) == 2
+        began = trio.current_time()
+        scene.broker.stop(60)
+        stream.close()
+        scene.connection.close()
+        assert await waiting.receive(1000) == b""
+    assert trio.current_time() - began < 1

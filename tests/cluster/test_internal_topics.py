@@ -1,5 +1,7 @@
 """The coordinators' topics are created once, with the configs that Apache Kafka gives them."""
 
+from functools import partial
+
 import pytest
 import trio
 
@@ -16,7 +18,7 @@ from .images import image
 
 def controller(store) -> Controller:
     config = BrokerConfig({"node.id": "1", "log.dirs": "/a"})
-    return Controller(store, lambda: config, validate_topic_configs, SeededRandomness(1))
+    return Controller(store, lambda: config, partial(validate_topic_configs, config), SeededRandomness(1))
 
 
 @pytest.mark.parametrize(

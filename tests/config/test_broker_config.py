@@ -281,3 +281,42 @@ def test_the_configuration_cannot_be_changed() -> None:
         config.originals["x"] = "y"  # type: ignore[index]
     with pytest.raises(TypeError):
         config["num.partitions"] = 5  # type: ignore[index]
+
+
+LAGS = {"log.cleaner.min.compaction.lag.ms": "3600000", "log.cleaner.max.compaction.lag.ms": "60000"}
+LOCAL_MS = {"log.local.retention.ms": "100", "log.retention.ms": "50"}
+LOCAL_BYTES = {"log.local.retention.bytes": "-1", "log.retention.bytes": "50"}
+TIERED = {"remote.log.storage.system.enable": "true"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (LAGS, "conflict topic config setting min.compaction.lag.ms (3600000) > max.compaction.lag.ms (60000)"),
+        (
+            TIERED | LOCAL_MS,
+            "Invalid value 100 for configuration log.local.retention.ms: "
+            "Value must not be more than log.retention.ms property value: 50",
+        ),
+        (
+            TIERED | LOCAL_BYTES,
+            "Invalid value -1 for configuration log.local.retention.bytes: "
+            "Value must not be -1 as log.retention.bytes value is set as 50.",
+        ),
+    ],
+)
+def test_defaults_of_topics_that_no_broker_starts_with(settings: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        BrokerConfig(settings)
+    assert str(error.value) == message
+
+
+def test_defaults_of_topics_that_are_refused_at_run_time_are_others() -> None:
+    """As in Apache Kafka: lags may contradict each other then, and local retention counts though nothing is tiered."""
+    broker = BrokerConfig(LOCAL_MS | LOCAL_BYTES)
+    with pytest.raises(ConfigError, match=r"log\.local\.retention\.ms: Value must not be more"):
+        BrokerConfig({}).with_dynamic({}, LOCAL_MS)
+    with pytest.raises(ConfigError, match=r"log\.local\.retention\.bytes: Value must not be -1"):
+        BrokerConfig({}).with_dynamic(LOCAL_BYTES)
+    assert broker.with_dynamic({"log.local.retention.ms": "50", "log.local.retention.bytes": "-2"})
+    assert BrokerConfig({}).with_dynamic({}, LAGS)["log.cleaner.max.compaction.lag.ms"] == 60_000

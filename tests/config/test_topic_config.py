@@ -105,14 +105,30 @@ def test_a_log_config_cannot_be_changed() -> None:
 )
 def test_what_a_topic_must_not_have(overrides: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError) as error:
-        validate_topic_configs(overrides)
+        validate_topic_configs(BrokerConfig({}), overrides)
     assert str(error.value) == message
 
 
 def test_what_a_topic_may_have() -> None:
-    validate_topic_configs({})
-    validate_topic_configs({name: key.default_text for name, key in TOPIC_KEYS.items() if key.default_text is not None})
-    validate_topic_configs({"cleanup.policy": "compact", "max.message.bytes": "1000"})
-    validate_topic_configs({"cleanup.policy": ""})
-    validate_topic_configs({"retention.ms": " 500 ", "internal.segment.bytes": "14"})
-    validate_topic_configs({"leader.replication.throttled.replicas": ",", "retention.ms": "\uff15"})
+    broker = BrokerConfig({})
+    validate_topic_configs(broker, {})
+    validate_topic_configs(
+        broker, {name: key.default_text for name, key in TOPIC_KEYS.items() if key.default_text is not None}
+    )
+    validate_topic_configs(broker, {"cleanup.policy": "compact", "max.message.bytes": "1000"})
+    validate_topic_configs(broker, {"cleanup.policy": ""})
+    validate_topic_configs(broker, {"retention.ms": " 500 ", "internal.segment.bytes": "14"})
+    validate_topic_configs(broker, {"leader.replication.throttled.replicas": ",", "retention.ms": "\uff15"})
+
+
+def test_the_brokers_lags_count_beside_those_of_a_topic() -> None:
+    for dynamic in False, True:
+        least = {"log.cleaner.min.compaction.lag.ms": "3600000"}
+        broker = BrokerConfig({}).with_dynamic(least) if dynamic else BrokerConfig(least)
+        validate_topic_configs(broker, {"max.compaction.lag.ms": "3600000"})
+        validate_topic_configs(broker, {"max.compaction.lag.ms": "60000", "min.compaction.lag.ms": "0"})
+        with pytest.raises(ConfigError) as error:
+            validate_topic_configs(broker, {"max.compaction.lag.ms": "60000"})
+        assert str(error.value) == (
+            "conflict topic config setting min.compaction.lag.ms (3600000) > max.compaction.lag.ms (60000)"
+        )

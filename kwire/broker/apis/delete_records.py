@@ -117,7 +117,7 @@ class ParkedDelete(Parked):
     def __init__(self, response: DeleteRecordsResponse, deletions: list[_Deletion], timeout_ms: int) -> None:
         self._response = response
         self._open = deletions
-        self._timeout = timeout_ms / 1000
+        self._timeout = max(timeout_ms, 0) / 1000
         self._done = trio.Event()
 
     def wake(self, partition: Partition) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kwire.cluster.topics import Result
@@ -16,6 +15,10 @@ from kwire.security.authorizer import Operation, ResourceType
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
+    from kwire.cluster.tiering.tiering import Tiering
+
+Asked = tuple[str | None, bytes]
+"""By name (the id zero) or by id (the name None)."""
 
 
 async def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
@@ -31,13 +34,16 @@ async def handle(broker: Broker, context: RequestContext, request: DeleteTopicsR
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     unauthorized = KafkaError(code, UNAUTHORIZED[code])
     refused: list[Result] = []
-    allowed: list[tuple[str | None, bytes]] = []
+    allowed: list[Asked] = []
     for name, topic_id in asked:
         topic = image.topic_by_id(topic_id) if name is None else None
         known = name if name is not None else topic.name if topic is not None else None
         # What is said twice, or in two ways, the controller refuses for that, whoever asks.
-        impossible = occurrences[name, topic_id] > 1 or (name is not None and topic_id != uuids.ZERO)
-        if impossible or known is None or session.allows(Operation.DELETE, ResourceType.TOPIC, known):
+        if (
+            _impossible(occurrences, name, topic_id)
+            or known is None
+            or session.allows(Operation.DELETE, ResourceType.TOPIC, known)
+        ):
             allowed.append((name, topic_id))
         elif name is None and not session.allows(Operation.DESCRIBE, ResourceType.TOPIC, known):
             # Who may not describe a topic does not learn what its id stands for.
@@ -45,7 +51,8 @@ async def handle(broker: Broker, context: RequestContext, request: DeleteTopicsR
         else:
             refused.append(Result(known, topic_id, error=unauthorized))
     if broker.tiering is not None:
-        await broker.tiering.mark_deleted(_present(image, allowed))
+        allowed, unmarked = await _mark(broker.tiering, image, occurrences, allowed)
+        refused += unmarked
     results = refused + await broker.controller.delete_topics(allowed)
     return DeleteTopicsResponse(responses=[_told(result) for result in results])
 
@@ -56,15 +63,29 @@ def failed(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsRespo
     )
 
 
-def _present(image: MetadataImage, asked: list[tuple[str | None, bytes]]) -> Iterator[TopicImage]:
+def _impossible(occurrences: Counter[Asked], name: str | None, topic_id: bytes) -> bool:
+    return occurrences[name, topic_id] > 1 or (name is not None and topic_id != uuids.ZERO)
+
+
+async def _mark(
+    tiering: Tiering, image: MetadataImage, occurrences: Counter[Asked], asked: list[Asked]
+) -> tuple[list[Asked], list[Result]]:
+    """Says what is about to be deleted; returns what may be, and why the others may not."""
+    present: dict[Asked, TopicImage] = {}
     for name, topic_id in asked:
         topic = image.topic_by_id(topic_id) if name is None else image.topics.get(name)
-        if topic is not None:
-            yield topic
+        if topic is not None and not _impossible(occurrences, name, topic_id):
+            present[name, topic_id] = topic
+    errors = await tiering.mark_deleted({topic.id: topic for topic in present.values()}.values())
+    refused = {each: topic for each, topic in present.items() if topic.id in errors}
+    return (
+        [each for each in asked if each not in refused],
+        [Result(topic.name, topic_id, error=errors[topic.id]) for (_, topic_id), topic in refused.items()],
+    )
 
 
-def _asked(request: DeleteTopicsRequest) -> list[tuple[str | None, bytes]]:
-    by_name: list[tuple[str | None, bytes]] = [(name, uuids.ZERO) for name in request.topic_names]
+def _asked(request: DeleteTopicsRequest) -> list[Asked]:
+    by_name: list[Asked] = [(name, uuids.ZERO) for name in request.topic_names]
     return by_name + [(topic.name, topic.topic_id) for topic in request.topics]
 
 

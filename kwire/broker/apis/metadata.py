@@ -114,7 +114,11 @@ async def _create_missing(
         else:
             failures[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if allowed:
-        for result in await broker.controller.create_topics([_new_topic(broker, name) for name in allowed]):
+        try:
+            results = await broker.controller.create_topics([_new_topic(broker, name) for name in allowed])
+        except KafkaError as error:  # none can be created; of those that are there the client is told all the same
+            return failures | dict.fromkeys(allowed, error.code)
+        for result in results:
             # Somebody else may have been quicker: then the topic is simply there.
             if result.error is not None and result.error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 failures[result.name or ""] = result.error.code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from kwire.cluster.adoption import AdoptionError
 from kwire.cluster.adoption.state import BROKER, CLIENT_METRICS, GROUP, TOPIC, KraftState, KraftTopic
@@ -72,7 +73,7 @@ def _configs(
     for (kind, name), values in sorted(state.configs.items()):
         match kind:
             case _ if kind == TOPIC and name in topics:
-                kept = _valid(f"topic {name}", values, _validate_topic, left_out)
+                kept = _valid(f"topic {name}", values, partial(_validate_topic, broker), left_out)
                 found["topic", name] = kept
             case _ if kind == BROKER and name in ("", str(node_id)):
                 whose = f"broker {name}" if name else "all brokers"
@@ -92,8 +93,8 @@ def _configs(
     return {key: values for key, values in found.items() if values}
 
 
-def _validate_topic(proposed: Mapping[str, str]) -> None:
-    validate_topic_configs(proposed)
+def _validate_topic(broker: BrokerConfig, proposed: Mapping[str, str]) -> None:
+    validate_topic_configs(broker, proposed)
     if proposed.get("remote.storage.enable") == "true":
         raise ConfigError(
             "what Apache Kafka has in remote storage is not taken over, only what lies in the directories"

@@ -125,7 +125,8 @@ class Tiering:
                 nursery.start_soon(rounds.run, settings, self._randomness)
 
     def follow(self, image: MetadataImage) -> None:
-        """Takes over how many partitions `__remote_log_metadata` has."""
+        """Takes over how many partitions `__remote_log_metadata` has, and how many readers there may be."""
+        self._readers.total_tokens = self._settings.readers
         topic = image.topics.get(REMOTE_LOG_METADATA)
         self._metadata.topic_partitions = 0 if topic is None else len(topic.partitions)
 
@@ -217,15 +218,16 @@ class Tiering:
         finally:
             self._copier.emptying.discard(of)
 
-    async def mark_deleted(self, topics: Iterable[TopicImage]) -> None:
+    async def mark_deleted(self, topics: Iterable[TopicImage]) -> dict[bytes, KafkaError]:
         """Says that these topics are about to be deleted, so that what is in remote storage of them will be too.
 
-        To be called before their deletion is committed: a mark of a topic that is still there means nothing. Raises
-        KafkaError where that cannot be written: KAFKA_STORAGE_ERROR where it would stand in a log dir that is offline
-        or gone, since without it the objects would stay for ever.
+        To be called before their deletion is committed: a mark of a topic that is still there means nothing. Returns by
+        its id why a topic must not be deleted, since that could not be written: KAFKA_STORAGE_ERROR where it would
+        stand in a log dir that is offline or gone. Without it the objects would stay for ever.
         """
-        failures: list[KafkaError] = []
+        refused: dict[bytes, KafkaError] = {}
         for topic in topics:
+            failures: list[KafkaError] = []
             of_all = set(self._metadata.partitions_of(topic.id))
             if self._copied(topic):
                 of_all.update(TopicIdPartition(topic.name, topic.id, index) for index in range(len(topic.partitions)))
@@ -233,8 +235,9 @@ class Tiering:
             async with trio.open_nursery() as nursery:
                 for of in of_all:
                     nursery.start_soon(self._mark, of, failures)
-        if failures:
-            raise failures[0]
+            if failures:
+                refused[topic.id] = failures[0]
+        return refused
 
     def _copied(self, topic: TopicImage) -> bool:
         """Whether segments of it are copied; of a partition whose log is lost only the topic's config can tell."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from kwire.ports.executor import InlineExecutor
 from kwire.ports.memory_files import MemoryFileSystem
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages import alter_configs, incremental_alter_configs
@@ -360,3 +361,17 @@ async def test_loggers_are_not_replaced(autojump_clock) -> None:
     async with running() as scene:
         refused = (ErrorCode.INVALID_REQUEST, "Unknown resource type 8")
         assert await replace(scene, (BROKER_LOGGER, ME, [("root", "INFO")])) == [refused]
+
+
+async def test_background_threads_are_changed_at_run_time_and_at_a_start(
+    autojump_clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr(InlineExecutor, "resize", lambda _, threads: sizes.append(threads))
+    async with running({"background.threads": "7"}) as scene:
+        assert sizes[-1] == 7
+        assert await change(scene, (BROKER, ME, [(SET, "background.threads", "3")])) == [(0, None)]
+        assert sizes[-1] == 3
+    sizes.clear()
+    async with running({"background.threads": "7"}, files=scene.files):
+        assert sizes[-1] == 3

@@ -161,3 +161,12 @@ async def test_followers_that_are_not_heard_of(autojump_clock) -> None:
         await follow(scene, 0)
         assert await delete(scene, of("t", (0, 2))) == {"t": [(0, ErrorCode.REQUEST_TIMED_OUT, REFUSED)]}
         assert trio.current_time() == pytest.approx(2)
+
+
+async def test_no_time_for_the_followers(autojump_clock) -> None:
+    async with running() as scene:
+        await followed(scene)
+        await follow(scene, 0)
+        answer = await scene.call(DeleteRecordsRequest(topics=[of("t", (0, 2))], timeout_ms=-1))
+        assert told(answer) == {"t": [(0, ErrorCode.REQUEST_TIMED_OUT, REFUSED)]}
+        assert scene.log("t").log_start_offset == 2

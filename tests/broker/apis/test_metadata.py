@@ -272,3 +272,17 @@ async def test_what_may_not_be_described_is_hidden(autojump_clock) -> None:
         ]
         described = await ask(scene, names("seen"), include_topic_authorized_operations=True)
         assert described.topics[0].topic_authorized_operations == 1 << Operation.DESCRIBE
+
+
+async def test_what_cannot_be_made_does_not_hide_what_is_there(autojump_clock) -> None:
+    """All that is missing would be too much at once."""
+    async with running({"num.partitions": "5000"}) as scene:
+        await scene.create("there")
+        response = await ask(scene, names("a", "there", "b", "c"))
+        assert told(response) == [
+            ("a", ErrorCode.POLICY_VIOLATION, 0),
+            ("there", 0, 1),
+            ("b", ErrorCode.POLICY_VIOLATION, 0),
+            ("c", ErrorCode.POLICY_VIOLATION, 0),
+        ]
+        assert [broker.node_id for broker in response.brokers] == [1]

@@ -17,9 +17,12 @@ TOPICS = [f"t{number}" for number in range(12)]
 COUNT = int(SETTINGS["rlmm.config.remote.log.metadata.topic.num.partitions"])
 
 
-async def delete(scene: Scene, topic: str) -> int:
-    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=1000)
-    return (await scene.call(request)).responses[0].error_code
+async def delete(scene: Scene, *topics: str) -> dict[str, int]:
+    """The error codes by topic."""
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic) for topic in topics], timeout_ms=1000)
+    responses = (await scene.call(request)).responses
+    assert len(responses) == len(topics)
+    return {response.name: response.error_code for response in responses}
 
 
 async def test_a_topic_is_deleted_only_where_its_objects_can_be_too(autojump_clock: trio.testing.MockClock) -> None:
@@ -41,18 +44,29 @@ async def test_a_topic_is_deleted_only_where_its_objects_can_be_too(autojump_clo
     assert set(TOPICS) - lost_logs - lost_metadata
 
     async with place.broker(log_dirs="/one") as scene:
-        for topic in TOPICS:
-            expected = ErrorCode.KAFKA_STORAGE_ERROR if topic in lost_metadata else 0
-            assert (topic, await delete(scene, topic)) == (topic, expected)
+        expected = {topic: ErrorCode.KAFKA_STORAGE_ERROR if topic in lost_metadata else 0 for topic in TOPICS}
+        expected["unknown"] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        some, others = TOPICS[::2], [*TOPICS[1::2], "unknown"]
+        assert await delete(scene, *some) | await delete(scene, *others) == expected
+        lost = min(lost_metadata)
+        once, twice = (DeleteTopicState(name=lost),), (DeleteTopicState(name=lost),) * 2
+        by_id = DeleteTopicState(name=None, topic_id=scene.id_of(lost))
+        for asked, code in (
+            (once, ErrorCode.KAFKA_STORAGE_ERROR),
+            (twice, ErrorCode.INVALID_REQUEST),
+            ((by_id,), ErrorCode.KAFKA_STORAGE_ERROR),
+        ):
+            response = await scene.call(DeleteTopicsRequest(topics=list(asked), timeout_ms=1000))
+            assert [(each.name, each.error_code) for each in response.responses] == [(lost, code)]
         for topic in (given_up := {min(lost_metadata & lost_logs), min(lost_metadata - lost_logs)}):
             await configure(scene, topic, **SWITCHED_OFF)
-            assert await delete(scene, topic) == 0
+            assert await delete(scene, topic) == {topic: 0}
         await trio.sleep(30)
     assert {key.split("-")[0] for key in await place.keys()} == lost_metadata
 
     async with place.broker(log_dirs="/one,/two") as scene:
         for topic in lost_metadata - given_up:
-            assert await delete(scene, topic) == 0
+            assert await delete(scene, topic) == {topic: 0}
         await trio.sleep(30)
     assert {key.split("-")[0] for key in await place.keys()} == given_up
 

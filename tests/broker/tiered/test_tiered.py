@@ -7,6 +7,12 @@ import trio.testing
 
 from kwire.cluster.replica import EARLIEST, EARLIEST_LOCAL, EARLIEST_PENDING_UPLOAD, LATEST_TIERED
 from kwire.metadata.names import REMOTE_LOG_METADATA
+from kwire.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from tests.broker.apis.configs import BROKER
 from tests.broker.scene import Scene
 from tests.broker.tiered.support import TIERED, TieredPlace, fetch, fill, list_offset, read_all, until
 
@@ -187,3 +193,15 @@ async def test_a_log_keeps_its_start_while_nothing_tells_of_its_copies(autojump_
         await trio.sleep(60)
         assert scene.log("t").log_start_offset == 0
         assert set(keys) <= set(await place.keys())
+
+
+async def test_how_many_readers_there_are_is_changed_at_run_time(autojump_clock: trio.testing.MockClock) -> None:
+    async with TieredPlace().broker(remote_log_reader_threads="2") as scene:
+        tiering = scene.broker.tiering
+        assert tiering is not None
+        assert tiering._readers.total_tokens == 2
+        alteration = AlterableConfig(name="remote.log.reader.threads", config_operation=0, value="5")
+        resource = AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=[alteration])
+        response = await scene.call(IncrementalAlterConfigsRequest(resources=[resource]))
+        assert response.responses[0].error_code == 0
+        assert tiering._readers.total_tokens == 5

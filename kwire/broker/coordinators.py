@@ -76,13 +76,18 @@ class Coordinators:
             return
         from kwire.coordinator.groups.offsets.delete import forget_topics
 
-        for shard in list(self.groups.shards.values()):
-            if shard.active:
-                try:
-                    while await shard.write(lambda machine, now: forget_topics(machine, gone)):
-                        pass
-                except KafkaError as error:
-                    logger.warning("offsets of deleted topics could not be removed log=%r error=%s", shard.log, error)
+        async def forget_in(shard: Shard[GroupMachine]) -> None:
+            try:
+                while await shard.write(lambda machine, now: forget_topics(machine, gone)):
+                    pass
+            except KafkaError as error:
+                logger.warning("offsets of deleted topics could not be removed log=%r error=%s", shard.log, error)
+
+        # Side by side, since each may wait for its followers.
+        async with trio.open_nursery() as nursery:
+            for shard in list(self.groups.shards.values()):
+                if shard.active:
+                    nursery.start_soon(forget_in, shard)
 
     async def write(self, group_id: str, operation: Callable[[GroupMachine, Now], Outcome[T]]) -> T:
         """The response of an operation on a group. Raises what `Shard.write` raises, as clients of groups are told."""

@@ -124,9 +124,17 @@ async def produce(
     if appends:
         wait = ReplicationWait(appends)
         if not wait.settled:
+            _let_go_of_records(request)
             return ParkedProduce(response, owed, wait, request.timeout_ms)
         _settle(owed, [outcome or ErrorCode.NONE for outcome in wait.outcomes])
     return response
+
+
+def _let_go_of_records(request: ProduceRequest) -> None:
+    """They are in the logs: the many requests of a connection that may wait must not keep their whole frames."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            data.records = None
 
 
 def _any_flushed(broker: Broker, attempts: list[_Attempt]) -> bool:

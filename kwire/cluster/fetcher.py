@@ -238,8 +238,12 @@ class LeaderFetcher:
         except ClientError:
             raise
         except KafkaError as error:
-            logger.warning("%s is not fetched until the next leader epoch: %s", partition.name, error)
-            self._stop(key, followed)
+            log = partition.log
+            if error.code is ErrorCode.KAFKA_STORAGE_ERROR and log is not None and log.log_dir.online:
+                self._delay(key, followed)  # there is no room now (`storage/room.py`)
+            else:
+                logger.warning("%s is not fetched until the next leader epoch: %s", partition.name, error)
+                self._stop(key, followed)
         except Exception:
             # What is wrong with one partition must not keep the others of this leader from being fetched.
             logger.exception("%s is not fetched until the next leader epoch", partition.name)

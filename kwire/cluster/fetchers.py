@@ -43,8 +43,9 @@ class Fetchers:
     def leave(self, partition: Partition) -> None:
         """Fetches the partition no more. A fetcher without partitions ends."""
         leader = self._leaders.pop(partition, None)
-        if leader is not None:
-            fetcher, scope = self._fetchers[leader]
+        # There is none where the other partitions left it before, and it had stopped fetching this one.
+        if leader is not None and (found := self._fetchers.get(leader)) is not None:
+            fetcher, scope = found
             fetcher.leave(partition)
             if fetcher.idle:
                 del self._fetchers[leader]

@@ -263,12 +263,12 @@ class Replica:
             )
         return shared if shared.epoch < epoch or shared.end_offset < offset else None
 
-    def end_of_epoch(self, epoch: int, *, current_leader_epoch: int = NO_EPOCH, leader_only: bool = True) -> EpochEnd:
+    def end_of_epoch(self, epoch: int, *, current_leader_epoch: int = NO_EPOCH) -> EpochEnd:
         """Answers OffsetForLeaderEpoch: the largest epoch here not above `epoch`, and its end; -1, -1 where unknown.
 
         Raises what `local_log` raises.
         """
-        log = self.local_log(current_leader_epoch, leader_only=leader_only)
+        log = self.local_log(current_leader_epoch)
         return log.epochs.end_offset_for(epoch, log.log_end_offset)
 
     async def list_offset(

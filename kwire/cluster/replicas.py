@@ -190,12 +190,20 @@ class ReplicaManager:
         follows = state.leader not in (self.broker_id, NO_LEADER)
         if not follows:
             self._fetchers.leave(partition)
+        # A dir may fail while the logs of other partitions are made, or now: `_dir_failed` knows none of them yet.
+        self._drop_lost(partition)
         new_epoch = await partition.take_role(state)
+        self._drop_lost(partition)
         key = (partition.topic, partition.index) if partition.log is None else partition.log.key
         self.partitions[key] = partition
         self._leaderships.look(partition)
         if follows and new_epoch and partition.log is not None:
             self._fetchers.follow(partition, state.leader)
+
+    @staticmethod
+    def _drop_lost(partition: Partition) -> None:
+        if partition.log is not None and not partition.log.log_dir.online:
+            partition.lose_log()
 
     # Configurations
 

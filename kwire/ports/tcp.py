@@ -10,7 +10,9 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import resource
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 
 import trio
@@ -31,6 +33,10 @@ seconds."""
 ACCEPT_PAUSE_SECONDS = 0.1
 """How long accepting pauses when the process has no descriptor or memory left for one more connection."""
 
+KEPT_FOR_FILES = 768
+"""So many descriptors, or half of those there may be, are not for connections: a broker that can't open a file takes
+its log dir for broken."""
+
 PORT_ATTEMPTS = 20
 """How often a free port is drawn until it is free on every address of the host name."""
 
@@ -42,6 +48,18 @@ _NO_SUCH_FAMILY = {errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPOR
 _EVERY_ADDRESS = [(int(socket.AF_INET6), "::"), (int(socket.AF_INET), "0.0.0.0")]
 _MAPPED = "::ffff:"
 """Before an IPv4 address that is written as an IPv6 one."""
+
+
+def _descriptors_for_connections() -> int:
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if most == resource.RLIM_INFINITY else max(most // 2, most - KEPT_FOR_FILES)
+
+
+def _next_descriptor(opened: socket.socket) -> int:
+    """That of what will be opened next: the least that is free. Raises OSError where there is none."""
+    found = os.dup(opened.fileno())
+    os.close(found)
+    return found
 
 
 class TcpListener:
@@ -71,11 +89,15 @@ class TcpListener:
     ) -> None:
         starved = False
         accepted = 0
+        last, most = -1, _descriptors_for_connections()
         while True:
             if room is not None:
                 await room()
             try:
+                if last >= most and _next_descriptor(listening) >= most:
+                    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
                 sock, address = listening.accept()
+                last = sock.fileno()
             except BlockingIOError:
                 accepted = 0
                 try:

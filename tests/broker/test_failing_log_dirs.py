@@ -451,3 +451,25 @@ async def test_a_coordinator_whose_log_is_lost(autojump_clock) -> None:
         await trio.sleep(1)
         found = await scene.call(FindCoordinatorRequest(key="group"), 3)
         assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+async def test_a_dir_that_fails_when_the_last_of_several_logs_is_created_in_it(autojump_clock) -> None:
+    """The logs that were there already are lost as well."""
+    async with running(DIRS) as scene:
+        files = scene.files
+        files.fault = broken("/two/new-7")
+        request = CreateTopicsRequest(
+            topics=[CreatableTopic(name="new", num_partitions=8, replication_factor=1)], timeout_ms=1000
+        )
+        await scene.call(request)
+        await trio.sleep(2)
+        response = await scene.call(MetadataRequest(topics=[MetadataRequestTopic(name="new")]))
+        told = {each.partition_index: each.error_code for each in response.topics[0].partitions}
+        assert told == {index: ErrorCode.LEADER_NOT_AVAILABLE if index % 2 else 0 for index in range(8)}
+        for index, code in told.items():
+            answer = await scene.produce("new", b"x", partition=index)
+            assert answer.error_code == (ErrorCode.KAFKA_STORAGE_ERROR if code else 0)
+    files.fault = None
+    async with running(DIRS, files=files) as scene:
+        for index in range(8):
+            assert (await scene.produce("new", b"x", partition=index)).error_code == 0

@@ -1,9 +1,11 @@
 """The fetcher of one leader: which answers are tried again and when, and what one partition does to the others."""
 
+from types import SimpleNamespace
+
 import pytest
 import trio
 
-from kwire.protocol.errors import ErrorCode
+from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage.log import Log
 
 from .images import topic_id
@@ -84,3 +86,36 @@ async def test_the_follower_reconnects(cluster, autojump_clock):
     await trio.sleep(1.5)
     cluster.network.reset("broker-1")
     assert await cluster[1].produce(b"a") is ErrorCode.NONE
+
+
+async def test_partitions_that_stopped_being_fetched_go_to_another_leader(cluster, autojump_clock):
+    """The old leader learns first that it is none any more."""
+    await cluster.start(1, 2, 3)
+    for topic in ("a", "b"):
+        await cluster.create(topic, replicas=(1, 2, 3))
+        assert await cluster[1].produce(b"before", topic=topic) is ErrorCode.NONE
+        cluster[1].answer[topic_id(topic), 0] = ErrorCode.FENCED_LEADER_EPOCH
+        await trio.sleep(2)
+        cluster[1].answer[topic_id(topic), 0] = ErrorCode.FENCED_LEADER_EPOCH
+        await trio.sleep(2)
+    for topic in ("a", "b"):
+        await cluster.elect(3, topic)
+        assert await cluster[3].produce(b"after", topic=topic) is ErrorCode.NONE
+        assert cluster[2].values(topic) == [b"before", b"after"]
+
+
+async def test_a_follower_without_room_goes_on_when_there_is_some(cluster, autojump_clock, monkeypatch):
+    await cluster.start(1, 2)
+    await cluster.create()
+    assert await cluster[1].produce(b"a") is ErrorCode.NONE
+    log_dir = cluster[2].partition().log.log_dir
+
+    def check(size, *, coordinator=False):
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no room")
+
+    monkeypatch.setattr(log_dir, "room", SimpleNamespace(check=check))
+    assert await cluster[1].produce(b"b", timeout_s=5) is ErrorCode.REQUEST_TIMED_OUT
+    assert log_dir.online
+    monkeypatch.undo()
+    assert await cluster[1].produce(b"c") is ErrorCode.NONE
+    assert cluster[2].values() == [b"a", b"b", b"c"]

@@ -157,7 +157,6 @@ async def test_only_leaders_answer_unless_asked_as_a_replica(cluster, autojump_c
             await call
         assert code_of(raised) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert offsets(await follower.fetch(0, 1000, Bound.LOG_END, leader_only=False)) == [0]
-    assert follower.end_of_epoch(0, leader_only=False) == EpochEnd(0, 1)
 
 
 async def test_deleting_records(cluster, autojump_clock):

@@ -5,12 +5,16 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import resource
 import socket
 import struct
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import trio
+import trio.lowlevel
 import trio.testing
 
 from kwire.ports import tcp
@@ -19,6 +23,7 @@ from kwire.ports.real_files import PosixFileSystem
 from kwire.ports.tcp import TcpListener, TcpTransport
 from kwire.ports.tcp_stream import SENDFILE_BYTES, TcpStream
 from kwire.ports.transport import Stream, StreamClosed
+from tests.ports.streams import until
 
 
 def has_ipv6() -> bool:
@@ -167,6 +172,45 @@ async def test_accepting_survives_failures_with_one_line(
         listener.close()
     assert len(caplog.records) == 1
     assert "cannot accept" in caplog.text
+
+
+@pytest.fixture
+def few_descriptors() -> Iterator[int]:
+    """So many there may be; some of them are in use."""
+    before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    count = 2 * len(os.listdir("/proc/self/fd")) + 100
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, most))
+    yield count
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))
+
+
+async def test_connections_leave_descriptors_for_files(
+    few_descriptors: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tcp, "ACCEPT_PAUSE_SECONDS", 0.001)
+    listener = await TcpTransport().listen("127.0.0.1", 0)
+    served = set()
+
+    async def serve(stream: Stream) -> None:
+        served.add(stream)
+        with suppress(StreamClosed):
+            await stream.receive(100)
+        served.discard(stream)
+
+    async with trio.open_nursery() as nursery:
+        # Each takes a descriptor of this process, and one more when it is accepted.
+        clients = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(40)]
+        nursery.start_soon(listener.serve, serve)
+        await until(lambda: "cannot accept" in caplog.text)
+        assert 0 < len(served) < 40
+        for descriptor in [os.dup(0) for _ in range(few_descriptors // 2 - 10)]:
+            os.close(descriptor)
+        for client in clients[:20]:
+            client.close()
+        await until(lambda: len(served) == 20)
+        listener.close()
+        for client in clients:
+            client.close()
 
 
 async def test_others_get_their_turn_between_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

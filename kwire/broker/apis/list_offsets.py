@@ -56,6 +56,8 @@ async def handle(broker: Broker, context: RequestContext, request: ListOffsetsRe
                     raise KafkaError(ErrorCode.INVALID_REQUEST)
                 found = await _list(broker, context, request, name, asked[0], bound)
             except KafkaError as error:
+                if error.code is ErrorCode.OFFSET_NOT_AVAILABLE and context.api_version < 5:
+                    error = KafkaError(ErrorCode.LEADER_NOT_AVAILABLE)  # which these versions know
                 told.partitions.append(_error(asked[0], error))
             else:
                 told.partitions.append(

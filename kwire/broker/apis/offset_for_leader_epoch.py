@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from kwire.broker.broker import Broker
     from kwire.broker.context import RequestContext
 
-_DEBUGGER = -2
-
 
 async def handle(
     broker: Broker, context: RequestContext, request: OffsetForLeaderEpochRequest
@@ -38,7 +36,6 @@ async def handle(
                 found = broker.replicas.partition(topic.topic, asked.partition).end_of_epoch(
                     asked.leader_epoch,
                     current_leader_epoch=asked.current_leader_epoch,
-                    leader_only=request.replica_id != _DEBUGGER,
                 )
             except KafkaError as error:
                 told.partitions.append(EpochEndOffset(error_code=error.code, partition=asked.partition))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
 
 from kwire.cluster.leader_log import LeaderLog
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -170,3 +171,18 @@ async def test_a_group_that_may_not_be_described_in_old_versions(version: int, a
             assert [partition.error_code for partition in topic.partitions] == [code, code]
         else:
             assert (response.error_code, response.topics) == (code, [])
+
+
+async def test_followers_that_are_not_heard_of_hold_up_a_deletion_once_for_all_groups(autojump_clock) -> None:
+    async with running({"offsets.topic.num.partitions": "4", "offsets.commit.timeout.ms": "5000"}) as scene:
+        await scene.create("t")
+        for number in range(12):
+            await find(scene, f"g{number}")
+            assert await commit(scene, {("t", 0): 1}, f"g{number}") == [("t", 0, 0)]
+        for partition in range(4):
+            assert scene.log("__consumer_offsets", partition).log_end_offset
+            await scene.place("__consumer_offsets", 1, 2, partition=partition)
+        began = trio.current_time()
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=60_000)
+        assert (await scene.call(request)).responses[0].error_code == 0
+        assert trio.current_time() - began == pytest.approx(5, abs=1)

@@ -16,6 +16,7 @@ from kwire.protocol.messages.list_offsets import (
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.record import Record
 from tests.broker.scene import Scene, running
+from tests.records import simple_records
 
 VERSIONS = range(1, 12)
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
@@ -158,3 +159,20 @@ async def test_an_isolation_level_that_does_not_exist(autojump_clock) -> None:
         await scene.create("t")
         ((_, (told,)),) = await ask(scene, of("t", 0), isolation_level=2)
         assert told.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(4, ErrorCode.LEADER_NOT_AVAILABLE), (5, ErrorCode.OFFSET_NOT_AVAILABLE)]
+)
+async def test_a_new_leader_does_not_know_the_end_yet(version: int, code: ErrorCode, autojump_clock) -> None:
+    async with running() as scene:
+        await scene.create("t")
+        await scene.place("t", 1, 2)
+        await scene.produce_blob("t", build_batch(simple_records([(None, b"v")], 0)), acks=1)
+        await scene.place("t", 1, 2)
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            topics=[ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])],
+        )
+        response = await scene.call(request, version)
+        assert response.topics[0].partitions[0].error_code == code

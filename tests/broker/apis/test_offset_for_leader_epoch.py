@@ -82,17 +82,12 @@ async def test_partitions_and_topics_that_do_not_exist(autojump_clock) -> None:
         assert await ask(scene) == []
 
 
-@pytest.mark.parametrize(
-    ("version", "replica_id", "answered"),
-    [(2, DEBUGGER, True), (4, DEBUGGER, True), (4, CONSUMER, False), (4, 2, False)],
-)
-async def test_only_a_leader_answers_but_to_a_debugger(
-    version: int, replica_id: int, answered: bool, autojump_clock
-) -> None:
-    """The oldest version does not say who asks, and counts as a debugger."""
+@pytest.mark.parametrize(("version", "replica_id"), [(2, DEBUGGER), (4, DEBUGGER), (4, CONSUMER), (4, 2)])
+async def test_only_a_leader_answers(version: int, replica_id: int, autojump_clock) -> None:
+    """A debugger too, though ListOffsets makes an exception for him: the oldest version does not say who asks."""
     async with running() as scene:
         await scene.create("t")
         await scene.produce("t", *[b"v"] * 3)
         await scene.place("t", 2, 1)
         told = await ask(scene, (0, 0), replica_id=replica_id, version=version)
-        assert told == [(0, 0, 0, 3) if answered else (0, ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1)]
+        assert told == [(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1)]

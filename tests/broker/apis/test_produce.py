@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -375,3 +376,22 @@ async def test_clients_do_not_write_into_the_coordinators_topics(client_id: str,
         response = await connection.call(request, 12)
         assert response.responses[0].partition_responses[0].error_code == code
         connection.close()
+
+
+async def test_what_waits_for_followers_keeps_no_records(autojump_clock) -> None:
+    def kept() -> list[memoryview]:
+        gc.collect()
+        requests = [found for found in gc.get_objects() if isinstance(found, ProduceRequest)]
+        records = [
+            data.records for request in requests for topic in request.topic_data for data in topic.partition_data
+        ]
+        return [found for found in records if isinstance(found, memoryview)]
+
+    async with running() as scene, trio.open_nursery() as nursery:
+        await scene.create("t")
+        await scene.place("t", 1, 2)
+        for _ in range(3):
+            nursery.start_soon(scene.produce, "t", b"v" * 100)
+        await trio.testing.wait_all_tasks_blocked()
+        assert scene.log("t").log_end_offset == 3
+        assert kept() == []

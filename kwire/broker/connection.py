@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from kwire.broker.context import RequestRefused, Session
-from kwire.broker.dispatch import Call, Parts, understand
+from kwire.broker.dispatch import LARGE_FRAME, PRODUCE, Call, Parts, understand, understand_aside
 from kwire.broker.frames import FrameReader
 from kwire.broker.parked import Parked
 from kwire.broker.templates import Shape, Template, Waiting
@@ -181,7 +181,12 @@ class Connection:
         if self._call is not None:
             await self._handle(self._call, spawn)
         while requests:
-            await self._handle(understand(self._broker, self._session, requests.popleft()), spawn)
+            frame = requests.popleft()
+            if len(frame) > LARGE_FRAME and frame[:2] != PRODUCE:
+                call = await understand_aside(self._broker, self._session, frame)
+            else:
+                call = understand(self._broker, self._session, frame)
+            await self._handle(call, spawn)
             if turn is not None:
                 await turn.share()
         if self._frames.error is not None:
@@ -235,7 +240,7 @@ class Connection:
         while self._call is not None or requests:
             if self._call is not None:
                 wanted = self._step(self._call)
-            elif self._stream.held_up:
+            elif self._stream.held_up or (len(requests[0]) > LARGE_FRAME and requests[0][:2] != PRODUCE):
                 return self._after_answers(Next.LEAVE)  # the task does no more than is taken
             else:
                 frame = requests.popleft()

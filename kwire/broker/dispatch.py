@@ -100,6 +100,18 @@ class Call(RequestContext):
         return [_SIZE.pack(size) + header, *body]
 
 
+LARGE_FRAME = 1 << 20
+"""To decode a larger one takes long, but for a Produce, of which most are records: these are not decoded."""
+
+PRODUCE = ApiKey.PRODUCE.to_bytes(2, "big")
+"""How a frame begins that is one."""
+
+
+async def understand_aside(broker: Broker, session: Session, frame: memoryview) -> Call:
+    """As `understand`, away from the event loop, where it would keep everybody waiting."""
+    return await broker.executor.run(understand, broker, session, frame)
+
+
 def understand(broker: Broker, session: Session, frame: memoryview) -> Call:
     """Decodes a frame. Raises RequestRefused where Kafka closes the connection: unknown key or version, bad body.
 

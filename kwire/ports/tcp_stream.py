@@ -26,6 +26,7 @@ from trio.lowlevel import cancel_shielded_checkpoint, checkpoint, checkpoint_if_
 
 from kwire.ports.attending import Attendance, Next, Receiver
 from kwire.ports.files import Buffer, FileSlice
+from kwire.ports.runs import BUFFERS, rest_of, runs_of
 from kwire.ports.seats import Caller, Seat
 from kwire.ports.transport import Part, StreamClosed, Streamed
 from kwire.ports.turns import TURN_SECONDS
@@ -37,6 +38,9 @@ RECEIVING_SECONDS = 0.0005
 
 SENDFILE_BYTES = 1024 * 1024
 """About so much is sent from files before other tasks get their turn."""
+
+STALE_SECONDS = 1.0
+"""What has waited for room for so long may have left the page cache."""
 
 READ_CHUNK_BYTES = 256 * 1024
 """How much of a file is read at a time where it cannot be sent by sendfile."""
@@ -50,7 +54,6 @@ memory is short."""
 
 _INT = Struct("i")
 _NO_BYTES = bytes(_INT.size)
-_BUFFERS = (bytes, bytearray, memoryview)
 _NO_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 _CORK: int | None = getattr(socket, "TCP_CORK", None)
 
@@ -77,6 +80,8 @@ class TcpStream:
         """Whether `push` will be called."""
         self.held_up = False
         """Whether what is left to send waits for room, without a task; meanwhile nothing is received."""
+        self._waits_since = 0.0
+        """When what is left to send began to wait."""
         self._receiver: Receiver | None = None
         """Who is attended without a task."""
         self._caller: Caller | None = None
@@ -181,7 +186,10 @@ class TcpStream:
         """The seat tells that there may be something to read, or room for what is left to send."""
         caller, turn_ends = self._caller, 0.0
         if self.held_up:
-            self.push()  # if that was all, what has come meanwhile is told again
+            if self._has_gone_cold(self._soon[0]):
+                self._take(Next.LEAVE)  # the task can have it loaded
+            else:
+                self.push()  # if that was all, what has come meanwhile is told again
             return
         while self._next is Next.READ and self._receiver is not None and caller is not None:
             wanted, room, data = self._receiver.wanted, self._receiver.room, b""
@@ -275,6 +283,8 @@ class TcpStream:
     def _wait_for_room(self, wanted: bool) -> None:
         """Has `ready` called when there is room to send, perhaps already, or not any more."""
         if self._caller is not None and self._next is not Next.LEAVE:
+            if wanted and not self.held_up:
+                self._waits_since = time.monotonic()
             self.held_up = wanted
             self._caller.watch_room(wanted)
 
@@ -303,6 +313,8 @@ class TcpStream:
             raise StreamClosed("an earlier send did not finish")
         if self._soon:
             parts, self._soon = [*self._soon, *parts], []
+        else:
+            self._waits_since = time.monotonic()
         try:
             await self._send(parts)
             if self._corked:
@@ -320,7 +332,7 @@ class TcpStream:
             if rest is not None:
                 await self._send_buffers([rest])
             return
-        runs = _runs(parts)
+        runs = runs_of(parts)
         if len(runs) == 1 and isinstance(runs[0], list):
             await self._send_buffers(runs[0])
         elif runs:
@@ -353,6 +365,8 @@ class TcpStream:
 
     async def _send_slice(self, part: FileSlice) -> None:
         while True:
+            if self._has_gone_cold(part):
+                await trio.to_thread.run_sync(part.file.load, part.position, min(part.size, SENDFILE_BYTES))
             try:
                 rest = self._offer_slice(part)
             except BlockingIOError:
@@ -399,10 +413,10 @@ class TcpStream:
                     parts[0] = rest
                     return True
                 del parts[0]
-            elif isinstance(part, _BUFFERS):
+            elif isinstance(part, BUFFERS):
                 buffers: list[Buffer] = []
                 for later in parts:
-                    if not isinstance(later, _BUFFERS):
+                    if not isinstance(later, BUFFERS):
                         break
                     buffers.append(later)
                 if len(buffers) < len(parts):
@@ -439,7 +453,7 @@ class TcpStream:
             self.sent += sent
             left -= sent
             if left:
-                buffers = _rest(buffers, sent)
+                buffers = rest_of(buffers, sent)
         return []
 
     def _offer_slice(self, part: FileSlice) -> FileSlice | None:
@@ -459,6 +473,13 @@ class TcpStream:
             raise StreamClosed(f"{part.file.path} ends before byte {part.position + part.size}")
         self.sent += sent
         return FileSlice(part.file, part.position + sent, part.size - sent) if sent < part.size else None
+
+    def _has_gone_cold(self, part: Part) -> bool:
+        """Whether it was in the page cache when the answer was made, and is not any more: sendfile would wait for the
+        disk, and everybody with it."""
+        if not isinstance(part, FileSlice) or time.monotonic() - self._waits_since < STALE_SECONDS:
+            return False
+        return part.file.fileno() is not None and not part.file.resident(part.position, min(part.size, SENDFILE_BYTES))
 
     def _cork(self, corked: bool) -> None:
         if _CORK is not None and corked is not self._corked:
@@ -489,34 +510,3 @@ def _read(part: FileSlice, position: int, size: int) -> bytes:
     if len(data) != size:
         raise StreamClosed(f"{part.file.path} ends before byte {position + size}")
     return data
-
-
-def _runs(parts: Sequence[Part]) -> list[list[Buffer] | FileSlice | Streamed]:
-    """Parts grouped into runs of buffers, file slices, what is streamed; empty ones left out."""
-    runs: list[list[Buffer] | FileSlice | Streamed] = []
-    run: list[Buffer] = []
-    for part in parts:
-        if not len(part):
-            continue
-        if isinstance(part, _BUFFERS):
-            run.append(part)
-        else:
-            if run:
-                runs.append(run)
-                run = []
-            runs.append(part)
-    if run:
-        runs.append(run)
-    return runs
-
-
-def _rest(buffers: list[Buffer], sent: int) -> list[Buffer]:
-    """What is left of the buffers after their first `sent` bytes."""
-    index = 0
-    while index < len(buffers) and sent >= len(buffers[index]):
-        sent -= len(buffers[index])
-        index += 1
-    rest = buffers[index:]
-    if sent:
-        rest[0] = memoryview(rest[0])[sent:]
-    return rest

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from struct import pack
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
+from kwire.broker.dispatch import understand
 from kwire.broker.frames import LARGE
 from kwire.broker.receive_buffers import MOST_BUFFERS
+from kwire.ports.executor import InlineExecutor
 from kwire.ports.tcp import TcpTransport
+from kwire.protocol.errors import ErrorCode
+from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.at_once import connected
 from tests.broker.raw_produce import Producer, batch, request
 from tests.broker.scene import HOST, PORT, Scene, running
@@ -130,3 +136,29 @@ async def test_what_sends_a_large_request_slowly_is_not_idle() -> None:
             await until(lambda number=number: connection._stream.arrived == number * 1000)
             assert connection.last_active(began + number * 1000) == began + number * 1000
             assert connection.last_active(began + number * 1000 + 500) == began + number * 1000
+
+
+async def test_a_large_request_is_decoded_aside(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for a Produce, of whose records nothing is decoded."""
+    aside: list[object] = []
+    run = InlineExecutor.run
+
+    async def noting(executor: InlineExecutor, function: Callable[..., Any], *arguments: object) -> Any:
+        aside.append(function)
+        return await run(executor, function, *arguments)
+
+    monkeypatch.setattr(InlineExecutor, "run", noting)
+    names = [f"{number:020}" for number in range(60_000)]
+    async with running() as scene:
+        await scene.create("plain", max_message_bytes="4000000")
+        aside.clear()
+        assert (await scene.produce("plain", *[b"v" * 1000] * 1100)).error_code == 0
+        assert understand not in aside
+        for few in False, True, False:
+            topics = [MetadataRequestTopic(name=name) for name in (names[:10] if few else names)]
+            response = await scene.call(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
+            assert {topic.error_code for topic in response.topics} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+            assert len(response.topics) == len(topics)
+        assert aside.count(understand) == 2

@@ -33,6 +33,9 @@ class PlainFile:
     def fileno(self) -> int | None:
         return self.descriptor if self.sendable else None
 
+    def resident(self, position: int, size: int) -> bool:
+        return True
+
 
 class Notes:
     """A receiver that notes what it hears, sends what `answers` says, and asks for what `asks` says: READ by default.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import random
 import socket
+import threading
 from collections import Counter
 from collections.abc import Awaitable
 from itertools import pairwise
@@ -16,13 +17,26 @@ import trio
 import trio.testing
 
 from kwire.ports import crowd as crowds
+from kwire.ports import tcp_stream
 from kwire.ports.attending import Next
 from kwire.ports.files import File, FileSlice
 from kwire.ports.real_files import PosixFileSystem
 from kwire.ports.tcp import TcpTransport
 from kwire.ports.tcp_stream import TcpStream
 from kwire.ports.transport import Part, Stream, StreamClosed
-from tests.ports.streams import Notes, Passes, Server, echoing, has_come, pattern, read_exactly, reset, until
+from tests.ports.streams import (
+    LARGE,
+    Notes,
+    Passes,
+    PlainFile,
+    Server,
+    echoing,
+    has_come,
+    pattern,
+    read_exactly,
+    reset,
+    until,
+)
 
 CLIENTS = 40
 
@@ -331,3 +345,51 @@ async def test_nothing_is_held_back_when_all_is_sent(
     await trio.testing.wait_all_tasks_blocked()
     assert stream._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_CORK) == 0
     file.close()
+
+
+class ColdFile(PlainFile):
+    """Nothing of it is in the page cache but what was loaded."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        super().__init__(path, descriptor, sendable=True)
+        self.loads: list[tuple[int, int, int]] = []
+        """(thread, position, end)"""
+
+    def resident(self, position: int, size: int) -> bool:
+        return any(start <= position and position + size <= end for _, start, end in self.loads)
+
+    def load(self, position: int, size: int) -> None:
+        self.loads.append((threading.get_ident(), position, position + size))
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_what_waits_for_room_for_long_is_loaded_by_a_thread(
+    server: Server, nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    """The page cache may have lost it meanwhile, and the event loop must not wait for the disk."""
+    monkeypatch.setattr(tcp_stream, "STALE_SECONDS", 0.0 if waits else 3600.0)
+    (tmp_path / "segment.log").write_bytes(pattern(LARGE))
+    stream, client = await server.connect()
+    notes = Notes(stream)
+    with (tmp_path / "segment.log").open("rb") as opened:
+        file = ColdFile(opened.name, opened.fileno())
+        notes.answers = lambda data: [b"header", FileSlice(cast(File, file), 0, LARGE), b"trailer"]
+
+        async def serve() -> None:
+            while True:
+                await stream.attend(notes)
+                await stream.send([])
+
+        nursery.start_soon(serve)
+        client.send(b"x")
+        await until(lambda: stream.held_up)
+        sent = stream.sent - len(b"header")
+        assert sent < LARGE
+        assert await has_come(client, LARGE + 13) == b"header" + pattern(LARGE) + b"trailer"
+    assert threading.get_ident() not in {thread for thread, _, _ in file.loads}
+    if waits:
+        assert file.loads[0][1] == sent
+        assert file.loads[-1][2] == LARGE
+        assert all(start <= before for (_, start, _), (_, _, before) in pairwise(file.loads[::-1]))
+    else:
+        assert file.loads == []

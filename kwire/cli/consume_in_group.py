@@ -6,22 +6,25 @@ its group, in between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from signal import SIG_IGN, SIGHUP, SIGTERM, getsignal
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
 from kwire.cli.consume import unassign_finished
-from kwire.cli.output import write_bytes
+from kwire.cli.output import write_patiently
 from kwire.cli.positions import END, Range, resolve_end
+from kwire.cli.running import CommandError
 from kwire.client.consumer import Consumer
 from kwire.client.errors import ClientError
 from kwire.client.group_member import GroupMember
 from kwire.client.group_offsets import committed_offsets
 from kwire.client.groups import Groups
 from kwire.client.offsets import EARLIEST, LATEST, list_offsets
-from kwire.protocol.errors import KafkaError
+from kwire.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kwire.client.client import Client
@@ -31,6 +34,9 @@ if TYPE_CHECKING:
 
 LEAVING_TIMEOUT = 5.0
 """Seconds."""
+
+PIECE_BYTES = 64 * 1024
+"""After so much it is seen whether the group rebalances."""
 
 
 async def consume_in_group(
@@ -49,6 +55,13 @@ async def consume_in_group(
     groups = Groups(client)
     member = GroupMember(groups, group, [topic])
     consumer = Consumer(client, isolation=isolation)
+    stopped_by: list[int] = []
+
+    async def begin(partitions: Collection[TopicPartition]) -> None:
+        places = await _places(client, groups, group, partitions, first, isolation)
+        await consumer.assign(places.positions)
+        if places.new:  # else who comes later, or this one after a rebalance, would begin at another end
+            await member.commit(places.new)
 
     async def read() -> None:
         left = count
@@ -57,27 +70,44 @@ async def consume_in_group(
                 partitions = await member.join()
                 if ends is not None:  # a partition that has been added since then has nothing before its end
                     partitions = [partition for partition in partitions if partition in ends]
-                await consumer.assign(await _positions(client, groups, group, partitions, first))
+                await begin(partitions)
             unassign_finished(consumer, ends)
             if not consumer.positions:
                 if exit_at_end:
                     return
                 await member.until_stale()
                 continue
-            records = await consumer.poll()
+            before = dict(consumer.positions)
+            try:
+                records = await consumer.poll()
+            except KafkaError as error:
+                if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+                    raise
+                print(f"kwire: {error}: goes on at the {first}", file=sys.stderr)
+                await begin(list(consumer.positions))
+                continue
             if member.stale:  # they may be another's by now
                 continue
-            if ends is not None:
-                records = [record for record in records if record.offset < ends[record.topic, record.partition]]
+            wanted = [
+                record for record in records if ends is None or record.offset < ends[record.topic, record.partition]
+            ]
+            printed = await _print(wanted[:left], member, render)
             if left is not None:
-                records = records[:left]
-                left -= len(records)
-            if records:
-                write_bytes(b"".join(map(render, records)))
-                await member.commit({(record.topic, record.partition): record.offset + 1 for record in records})
+                left -= len(printed)
+            reached = _reached(before, consumer.positions, records, printed)
+            if reached:
+                await member.commit(reached)
+
+    async def stop_at_signals() -> None:
+        signals = [number for number in (SIGTERM, SIGHUP) if getsignal(number) is not SIG_IGN]
+        with trio.open_signal_receiver(*signals) as received:
+            async for number in received:
+                stopped_by.append(number)
+                nursery.cancel_scope.cancel()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(member.heartbeat)
+        nursery.start_soon(stop_at_signals)
         try:
             await read()
         finally:
@@ -86,23 +116,70 @@ async def consume_in_group(
                 with suppress(KafkaError, ClientError):  # else the coordinator misses its heartbeats soon
                     await member.leave()
         nursery.cancel_scope.cancel()
+    if stopped_by:
+        raise CommandError("", 128 + stopped_by[0])
 
 
-async def _positions(
-    client: Client, groups: Groups, group: str, partitions: Collection[TopicPartition], first: str
+async def _print(
+    records: Sequence[ConsumedRecord], member: GroupMember, render: Callable[[ConsumedRecord], bytes]
+) -> Sequence[ConsumedRecord]:
+    """Those that were printed: not all of them where the group rebalances meanwhile, since nobody may read on soon."""
+    piece, size = [], 0
+    for number, record in enumerate(records, 1):
+        piece.append(render(record))
+        size += len(piece[-1])
+        if size >= PIECE_BYTES or number == len(records):
+            await write_patiently(b"".join(piece))
+            if member.stale:
+                return records[:number]
+            piece, size = [], 0
+    return records
+
+
+def _reached(
+    before: Mapping[TopicPartition, int],
+    after: Mapping[TopicPartition, int],
+    records: Sequence[ConsumedRecord],
+    printed: Sequence[ConsumedRecord],
 ) -> dict[TopicPartition, int]:
+    """Where the group goes on in partitions that moved: behind all that was fetched, also where that was markers and
+    what was aborted, or at the first record that was not printed."""
+    reached = dict(after)
+    out = {(record.topic, record.partition, record.offset) for record in printed}
+    for record in reversed(records):
+        if (record.topic, record.partition, record.offset) not in out:
+            reached[record.topic, record.partition] = record.offset
+    return {partition: offset for partition, offset in reached.items() if offset != before[partition]}
+
+
+class _Places(NamedTuple):
+    positions: dict[TopicPartition, int]
     """The offset of each partition at which to go on."""
+    new: dict[TopicPartition, int]
+    """Of those for which the group had none that is there."""
+
+
+async def _places(
+    client: Client,
+    groups: Groups,
+    group: str,
+    partitions: Collection[TopicPartition],
+    first: str,
+    isolation: Isolation,
+) -> _Places:
+    found = _Places({}, {})
     if not partitions:
-        return {}
+        return found
     committed = await committed_offsets(groups, group)
     begins = await list_offsets(client, dict.fromkeys(partitions, EARLIEST))
     ends = await list_offsets(client, dict.fromkeys(partitions, LATEST))
-    positions = {}
+    starts = begins
+    if first == END:
+        starts = await list_offsets(client, dict.fromkeys(partitions, LATEST), isolation=isolation)
     for partition in partitions:
-        begin, end = begins[partition].offset, ends[partition].offset
         known = committed.get(partition)
-        if known is not None and begin <= known.offset <= end:
-            positions[partition] = known.offset
+        if known is not None and begins[partition].offset <= known.offset <= ends[partition].offset:
+            found.positions[partition] = known.offset
         else:
-            positions[partition] = end if first == END else begin
-    return positions
+            found.positions[partition] = found.new[partition] = starts[partition].offset
+    return found

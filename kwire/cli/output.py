@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from select import PIPE_BUF
 from typing import Any
 
 GAP = "  "
@@ -15,6 +16,25 @@ def write_bytes(data: bytes) -> None:
     while left:
         left = left[sys.stdout.buffer.write(left) :]
     sys.stdout.buffer.flush()
+
+
+async def write_patiently(data: bytes) -> None:
+    """As `write_bytes`, but other tasks go on while nobody takes it."""
+    waits = True
+    for start in range(0, len(data), PIPE_BUF):
+        waits = waits and await _until_room()
+        write_bytes(data[start : start + PIPE_BUF])
+
+
+async def _until_room() -> bool:
+    """Waits until standard output takes PIPE_BUF bytes at once; whether it is of a kind that one waits for."""
+    from trio.lowlevel import wait_writable
+
+    try:
+        await wait_writable(sys.stdout.buffer.fileno())
+    except (OSError, ValueError):  # a file, or nothing of the system's
+        return False
+    return True
 
 
 def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

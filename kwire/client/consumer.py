@@ -187,7 +187,8 @@ class Consumer:
                     ErrorCode.CORRUPT_MESSAGE,
                     f"the batch at offset {header.base_offset} of {partition[0]}-{partition[1]} has a wrong checksum",
                 )
-            if not (header.control or (aborted is not None and aborted.holds(header))):
+            held = aborted is not None and aborted.holds(header)  # a fetch may begin at the marker itself
+            if not (header.control or held):
                 found.records += [
                     ConsumedRecord(*partition, offset, timestamp, header.log_append_time, key, value, headers)
                     for offset, timestamp, key, value, headers in iter_records(batch)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kwire.client.errors import ConnectionLost
 from kwire.client.group_offsets import commit_offsets
 from kwire.client.metadata import check
 from kwire.protocol.consumer_protocol.assignment import ConsumerProtocolAssignment
@@ -44,7 +45,16 @@ SESSION_TIMEOUT = 45.0
 REBALANCE_TIMEOUT = 60.0
 """Seconds that members have to join again."""
 
+JOINING_TIMEOUT = 310.0
+"""Seconds within which a coordinator has all members again: Java's have 300 of them by default."""
+
+LONG_WAIT = 10.0
+"""Seconds after which a connection that is lost is one that waited for others."""
+
 HEARTBEAT_INTERVAL = 3.0
+
+METADATA_MAX_AGE = 300.0
+"""Seconds after which the leader looks again how many partitions there are."""
 
 _NO_GENERATION = -1
 _OLDEST_VERSION = 0
@@ -69,6 +79,12 @@ class GroupMember:
         self._generation = _NO_GENERATION
         self._stale = trio.Event()
         self._stale.set()
+        self._asked = 0.0
+        """When it last asked for what the coordinator answers when others have asked as well."""
+        self._counts: Mapping[str, int] | None = None
+        """How many partitions the topics had that this member handed out, as the leader."""
+        self._counted = 0.0
+        """When that was."""
 
     @property
     def stale(self) -> bool:
@@ -85,6 +101,10 @@ class GroupMember:
             try:
                 joined = await self._groups.at_coordinator(self._group, self._join)
                 assigned = await self._sync(joined)
+            except ConnectionLost:
+                if trio.current_time() - self._asked < LONG_WAIT:
+                    raise
+                continue  # the time that it waited for the others does not count as time in which nothing went well
             except KafkaError as error:
                 if error.code in _FORGOTTEN:
                     self._id = ""
@@ -104,9 +124,21 @@ class GroupMember:
                 continue
             try:
                 await self._groups.at_coordinator(self._group, self._beat)
+                changed = await self._is_to_hand_out_anew()
             except KafkaError as error:
                 if generation == self._generation:
                     self._take(error)
+            else:
+                if changed and generation == self._generation:
+                    self._stale.set()
+
+    async def _is_to_hand_out_anew(self) -> bool:
+        """Whether the topics that this member handed out have other partitions by now."""
+        now = trio.current_time()
+        if self._counts is None or now - self._counted < METADATA_MAX_AGE:
+            return False
+        self._counted = now
+        return await self._groups.partition_counts(self._counts) != self._counts
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commits the offsets to read next. Where it is no member of this generation any more it is `stale`, and
@@ -149,13 +181,15 @@ class GroupMember:
             protocol_type=PROTOCOL_TYPE,
             protocols=[JoinGroupRequestProtocol(name=RANGE, metadata=subscription)],
         )
-        response: JoinGroupResponse = await connection.call(request, timeout=2 * REBALANCE_TIMEOUT)
+        self._asked = trio.current_time()
+        response: JoinGroupResponse = await connection.call(request, timeout=JOINING_TIMEOUT)
         if response.member_id:
             self._id = response.member_id
         check(response.error_code, f"group {self._group!r}")
         return response
 
     async def _sync(self, joined: JoinGroupResponse) -> list[TopicPartition]:
+        self._counts = None
         assignments = await self._assign(joined) if joined.leader == joined.member_id else []
         request = SyncGroupRequest(
             group_id=self._group,
@@ -167,7 +201,8 @@ class GroupMember:
         )
 
         async def ask(connection: Connection, coordinator: int) -> list[TopicPartition]:
-            response = await connection.call(request, timeout=2 * REBALANCE_TIMEOUT)
+            self._asked = trio.current_time()
+            response = await connection.call(request, timeout=JOINING_TIMEOUT)
             check(response.error_code, f"group {self._group!r}")
             if not response.assignment:
                 return []
@@ -184,6 +219,7 @@ class GroupMember:
         subscriptions = {member.member_id: subscribed_topics(member.metadata) for member in joined.members}
         counts = await self._groups.partition_counts({topic for topics in subscriptions.values() for topic in topics})
         assigned = assign_ranges(subscriptions, counts)
+        self._counts, self._counted = counts, trio.current_time()
         return [
             SyncGroupRequestAssignment(
                 member_id=member,

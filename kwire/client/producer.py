@@ -40,8 +40,13 @@ BUFFER_BYTES = 4 * 1024 * 1024
 RECORD_OVERHEAD = 24
 """Bytes a record is taken to need besides key, value and headers."""
 
+METADATA_MAX_AGE = 300.0
+"""Seconds after which a topic is looked at again: where it has more partitions keys go elsewhere, as in other clients.
+"""
+
 ACKS_ALL = -1
 
+_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _FIRST_VERSION_WITH_ZSTD = 7
 _FIRST_VERSION_WITH_TOPIC_IDS = 13
 
@@ -102,6 +107,8 @@ class Producer:
         self._batches: dict[TopicPartition, _Batch] = {}
         self._size = 0
         self._sticky: dict[str, int] = {}
+        self._looked: dict[str, float] = {}
+        """When each topic was looked at."""
         self._producer: tuple[int, int] | None = None
         self._sequences: dict[TopicPartition, int] = {}
 
@@ -149,7 +156,10 @@ class Producer:
         return await self.send_batches({partition: batch.records for partition, batch in batches.items()})
 
     async def send_batches(self, batches: Mapping[TopicPartition, Sequence[Record]]) -> dict[TopicPartition, Produced]:
-        """One batch a partition, all leaders at once, passing errors retried. Offsets of the records are unused."""
+        """One batch a partition, all leaders at once, passing errors retried. Offsets of the records are unused.
+
+        What is too large for a topic's max.message.bytes is sent in halves, one after the other.
+        """
         if not batches:
             return {}
         producer = await self._identity()
@@ -165,18 +175,28 @@ class Producer:
         try:
             answers = await self._client.at_leaders(blobs, self._produce)
             produced: dict[TopicPartition, Produced] = {}
+            too_large = []
             for partition, answer in answers.items():
-                if isinstance(answer, KafkaError):
+                if not isinstance(answer, KafkaError):
+                    produced[partition] = answer
+                elif answer.code in _TOO_LARGE and len(batches[partition]) > 1:
+                    too_large.append(partition)
+                else:
                     raise answer
-                produced[partition] = answer
         except BaseException:  # which sequences the brokers have seen is not known: begin anew with another producer id
             self._producer = None
             self._sequences.clear()
             raise
-        for partition, records in batches.items():
+        for partition, where in produced.items():
+            records = batches[partition]
             self._sequences[partition] = add_sequence(self._sequences.get(partition, 0), len(records))
             if self._on_delivery is not None:
-                self._on_delivery(partition, records, produced[partition])
+                self._on_delivery(partition, records, where)
+        for partition in too_large:
+            records = batches[partition]
+            middle = len(records) // 2
+            produced |= await self.send_batches({partition: records[:middle]})
+            await self.send_batches({partition: records[middle:]})
         return produced
 
     async def _produce(
@@ -210,6 +230,10 @@ class Producer:
         return answers
 
     async def _topic(self, name: str) -> Topic:
+        now = self._clock.monotonic()
+        if now - self._looked.setdefault(name, now) > METADATA_MAX_AGE:
+            self._looked[name] = now
+            await self._client.refresh_quietly([name])
         return self._client.metadata.topics.get(name) or await self._client.topic(name, create=True)
 
     def _stay(self, topic: Topic) -> int:

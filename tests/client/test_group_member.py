@@ -10,12 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kwire.client.client import Client
-from kwire.client.group_member import HEARTBEAT_INTERVAL, SESSION_TIMEOUT, GroupMember, assign_ranges
+from kwire.client.group_member import (
+    HEARTBEAT_INTERVAL,
+    METADATA_MAX_AGE,
+    SESSION_TIMEOUT,
+    GroupMember,
+    assign_ranges,
+)
 from kwire.client.group_offsets import committed_offsets
 from kwire.client.groups import Groups
 from kwire.protocol.errors import ErrorCode, KafkaError
+from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kwire.protocol.types import TopicPartition
 from kwire.security.authorizer import Operation
+from tests.broker.apis.groups import GROUP, join
 from tests.broker.scene import HOST, PORT, Scene, running
 
 PARTITIONS = 5
@@ -25,10 +33,10 @@ ALL = [("t", number) for number in range(PARTITIONS)]
 class Reader:
     """A member with a client of its own, which joins again whenever it must."""
 
-    def __init__(self, scene: Scene, name: str, *topics: str) -> None:
+    def __init__(self, scene: Scene, name: str, *topics: str, group: str = "g") -> None:
         client = Client(scene.network.transport(name), [(HOST, PORT)], client_id=name)
         self.groups = Groups(client)
-        self.member = GroupMember(self.groups, "g", topics or ["t"])
+        self.member = GroupMember(self.groups, group, topics or ["t"])
         self.partitions: list[TopicPartition] = []
         self.joins = 0
         self._scope = trio.CancelScope()
@@ -158,3 +166,40 @@ def test_each_partition_goes_to_one_who_reads_its_topic(
         sizes = [len(shares[member]) for member in readers]
         assert max(sizes, default=0) - min(sizes, default=0) <= 1
         assert not any(shares[member] for member in assigned if member not in readers)
+
+
+async def test_partitions_that_are_added_are_handed_out(autojump_clock) -> None:
+    """The coordinator tells nobody: the leader looks."""
+    async with running() as scene, trio.open_nursery() as nursery:
+        await scene.create("t", 2)
+        first, second = Reader(scene, "a"), Reader(scene, "b")
+        nursery.start_soon(first.live)
+        await settled(first)
+        nursery.start_soon(second.live)
+        assert await settled(first, second) == [ALL[:1], ALL[1:2]]
+        more = CreatePartitionsTopic(name="t", count=PARTITIONS, assignments=None)
+        await scene.call(CreatePartitionsRequest(topics=[more], timeout_ms=1000))
+        joins = first.joins
+        await trio.sleep(METADATA_MAX_AGE + HEARTBEAT_INTERVAL)
+        assert await settled(first, second) == [ALL[:3], ALL[3:]]
+        await trio.sleep(3 * METADATA_MAX_AGE)
+        assert first.joins == joins + 1
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_it_waits_for_others_as_long_as_these_may_take(autojump_clock, restarts: bool) -> None:
+    """A consumer of the Java client may take five minutes until it joins again."""
+    async with running() as scene, trio.open_nursery() as nursery:
+        await scene.create("t", PARTITIONS)
+        await join(scene, rebalance_timeout_ms=300_000, session_timeout_ms=600_000)
+        reader = Reader(scene, "a", group=GROUP)
+        nursery.start_soon(reader.live)
+        await trio.sleep(200)
+        assert reader.joins == 0
+        if restarts:
+            scene.network.reset(HOST)
+        await trio.sleep(100 + 3 * HEARTBEAT_INTERVAL)
+        assert reader.joins == 1
+        assert await settled(reader) == [ALL]
+        nursery.cancel_scope.cancel()

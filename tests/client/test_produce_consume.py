@@ -10,7 +10,7 @@ from kwire.client.consumer import Consumer
 from kwire.client.errors import ProtocolViolation, UnsupportedApi
 from kwire.client.offsets import Isolation
 from kwire.client.partitioner import murmur2, partition_for_key
-from kwire.client.producer import Produced, Producer
+from kwire.client.producer import METADATA_MAX_AGE, Produced, Producer
 from kwire.ports.randomness import SeededRandomness
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.fetch import (
@@ -36,6 +36,7 @@ from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import read_header
 from kwire.protocol.records.record import Record, iter_records
 from tests.client.scripted_broker import TOPIC_ID, ScriptedBroker, metadata
+from tests.storage.support import ManualClock
 
 
 class Leader:
@@ -397,3 +398,70 @@ async def test_an_unknown_topic_cannot_be_assigned(client, broker, autojump_cloc
 
 async def test_nothing_assigned_is_nothing_read(client) -> None:
     assert await Consumer(client).poll() == []
+
+
+async def test_a_fetch_that_begins_at_the_marker_of_an_aborted_transaction(client, leader) -> None:
+    """What the same producer wrote behind it is another transaction."""
+
+    def part(offset: int, value: bytes) -> bytes:
+        return batch_of(offset, value, producer_id=2, producer_epoch=0, base_sequence=offset, transactional=True)
+
+    def marker(offset: int, commit: bool) -> bytes:
+        return build_end_txn_marker(2, 0, commit=commit, coordinator_epoch=0, timestamp=0, base_offset=offset)
+
+    keep(leader, 0, part(0, b"aborted"), marker(1, False), part(2, b"committed"), marker(3, True))
+    leader.details = {"aborted": [AbortedTransaction(producer_id=2, first_offset=0)]}
+    consumer = Consumer(client, isolation=Isolation.READ_COMMITTED)
+    for start in 0, 1:
+        await consumer.assign({("t", 0): start})
+        assert [record.value for record in await consumer.poll()] == [b"committed"]
+        assert consumer.positions == {("t", 0): 4}
+
+
+@pytest.mark.parametrize("idempotent", [False, True])
+@pytest.mark.parametrize("code", [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE])
+async def test_what_is_too_large_together_is_sent_in_parts(
+    client, broker, leader, code: ErrorCode, idempotent: bool
+) -> None:
+    broker.on(InitProducerIdRequest, [InitProducerIdResponse(producer_id=7, producer_epoch=0)])
+    leader.errors = [code, 0, code]
+    told = []
+    producer = Producer(client, idempotent=idempotent, on_delivery=lambda *details: told.append(details))
+    for number in range(7):
+        await producer.send("t", b"%d" % number, partition=0)
+    await producer.flush()
+    await producer.send("t", b"7", partition=0)
+    await producer.flush()
+    assert leader.values(0) == [b"%d" % number for number in range(8)]
+    headers = [read_header(batch) for batch in leader.batches[0]]
+    assert [header.count for header in headers] == [3, 2, 2, 1]
+    assert [header.base_sequence for header in headers] == ([0, 3, 5, 7] if idempotent else [-1] * 4)
+    assert [(len(records), where.offset) for _, records, where in told] == [(3, 0), (2, 3), (2, 5), (1, 7)]
+
+
+async def test_a_record_that_is_too_large_alone_is_refused(client, leader) -> None:
+    leader.errors = [ErrorCode.MESSAGE_TOO_LARGE, 0, ErrorCode.MESSAGE_TOO_LARGE]
+    producer = Producer(client)
+    await producer.send("t", b"small", partition=0)
+    await producer.send("t", b"large", partition=0)
+    with pytest.raises(KafkaError, match="MESSAGE_TOO_LARGE"):
+        await producer.flush()
+    assert leader.values(0) == [b"small"]
+
+
+async def test_keys_go_by_the_partitions_that_there_are_after_a_while(client, broker, leader) -> None:
+    clock = ManualClock()
+    producer = Producer(client, clock=clock)
+    broker.on(MetadataRequest, lambda request: metadata({"t": [1, 1]}))
+    await producer.send("t", b"x", key=b"k")
+    await producer.flush()
+    broker.on(MetadataRequest, lambda request: metadata({"t": [1] * 40}))
+    clock.advance(int(METADATA_MAX_AGE * 1000))
+    await producer.send("t", b"x", key=b"k")
+    await producer.flush()
+    assert sorted(leader.batches) == [partition_for_key(b"k", 2)]
+    clock.advance(1)
+    await producer.send("t", b"x", key=b"k")
+    await producer.flush()
+    assert partition_for_key(b"k", 40) not in (partition_for_key(b"k", 2), -1)
+    assert sorted(leader.batches) == sorted({partition_for_key(b"k", 2), partition_for_key(b"k", 40)})

@@ -52,6 +52,11 @@ _ALL = (
         lambda kafkas, kwires: kafkas is None,
     ),
     Deviation(
+        "many bad records in a batch",
+        "Where more than 10,000 records of a batch are refused, the answer names the first 10,000 of them: compressed, "
+        "a small batch may have millions. Apache Kafka names all.",
+    ),
+    Deviation(
         "records not looked at",
         "Apache Kafka looks into every record of every batch. kwire does where something depends on it (compacted "
         "topics, limits of timestamps, recompression); otherwise a batch whose CRC is right is taken as its header "

@@ -181,12 +181,11 @@ class Connection:
         if self._call is not None:
             await self._handle(self._call, spawn)
         while requests:
-            frame = requests.popleft()
-            if len(frame) > LARGE_FRAME and frame[:2] != PRODUCE:
-                call = await understand_aside(self._broker, self._session, frame)
+            if len(requests[0]) > LARGE_FRAME and requests[0][:2] != PRODUCE:
+                # Neither it nor its frame is kept here by a name: they are to go with the answer.
+                await self._handle(await understand_aside(self._broker, self._session, requests.popleft()), spawn)
             else:
-                call = understand(self._broker, self._session, frame)
-            await self._handle(call, spawn)
+                await self._handle(understand(self._broker, self._session, requests.popleft()), spawn)
             if turn is not None:
                 await turn.share()
         if self._frames.error is not None:
@@ -449,6 +448,7 @@ class Connection:
         except BaseException:
             parked.abandon()
             raise
+        parked.let_go_of_data(call.request)
         self._pipeline.append((call, parked))
         if self._stopping:
             parked.hurry()

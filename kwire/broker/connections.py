@@ -47,9 +47,8 @@ class Connections:
         for host, most in connection_overrides(text).items():
             try:
                 found = await self._addresses(host)
-            except (OSError, UnicodeError) as error:  # UnicodeError: no name at all, as "a..b"
-                reason = getattr(error, "strerror", None) or error
-                raise ConfigError(f"max.connections.per.ip.overrides: {host}: {reason}") from None
+            except OSError as error:
+                raise ConfigError(f"max.connections.per.ip.overrides: {host}: {error.strerror or error}") from None
             overrides.update(dict.fromkeys(found, most))
         self._per_host_overrides, self._resolved = overrides, text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kwire.broker.dispatch import Parts
@@ -29,6 +29,10 @@ class Parked(ABC):
     @abstractmethod
     def hurry(self) -> None:
         """Makes `response` return soon with what there is: the broker is stopping."""
+
+    def let_go_of_data(self, request: Any) -> None:
+        """The request waits beside others of its connection, and must not keep what is done with in its frame."""
+        del request
 
     def abandon(self) -> None:
         """Nobody will ask for `response`: the connection is gone."""

@@ -124,17 +124,9 @@ async def produce(
     if appends:
         wait = ReplicationWait(appends)
         if not wait.settled:
-            _let_go_of_records(request)
             return ParkedProduce(response, owed, wait, request.timeout_ms)
         _settle(owed, [outcome or ErrorCode.NONE for outcome in wait.outcomes])
     return response
-
-
-def _let_go_of_records(request: ProduceRequest) -> None:
-    """They are in the logs: the many requests of a connection that may wait must not keep their whole frames."""
-    for topic in request.topic_data:
-        for data in topic.partition_data:
-            data.records = None
 
 
 def _any_flushed(broker: Broker, attempts: list[_Attempt]) -> bool:
@@ -269,6 +261,11 @@ class ParkedProduce(Parked):
         self._owed = owed
         self._wait = wait
         self._deadline = trio.current_time() + timeout_ms / 1000
+
+    def let_go_of_data(self, request: ProduceRequest) -> None:
+        for topic in request.topic_data:
+            for data in topic.partition_data:
+                data.records = None  # they are in the logs
 
     def hurry(self) -> None:
         """What is not replicated now counts as timed out."""

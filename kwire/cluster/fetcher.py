@@ -10,6 +10,7 @@ comes back is appended, or makes the partition go back to where its history and 
     FENCED_LEADER_EPOCH                        stop: the metadata with the new epoch are on their way
     UNKNOWN_LEADER_EPOCH, NOT_LEADER…,
     UNKNOWN_TOPIC…, any other                  try again after replica.fetch.backoff.ms
+    records, where there is no room now        try again after replica.fetch.backoff.ms
     what this broker cannot append or write    stop until the next leader epoch; the others go on
 """
 

@@ -51,8 +51,6 @@ class BrokerConfig:
         check_together(self._values)
         if at_start:
             check_at_start(self._values)
-        else:
-            check_at_run_time(self._values)
         self.warnings: tuple[str, ...] = _warnings(self.originals, self._values)
 
     def __getitem__(self, name: str) -> Any:
@@ -80,6 +78,7 @@ class BrokerConfig:
                     merged.pop(other, None)
                 merged[name] = text
         config = BrokerConfig(merged, at_start=False)
+        check_at_run_time(config._values, {*overrides, *defaults})
         config.originals = self.originals
         config.warnings = self.warnings
         config.dynamic = MappingProxyType(dict(overrides))

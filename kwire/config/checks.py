@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from kwire.config.errors import ConfigError
@@ -15,6 +15,12 @@ CONSUMER_GROUP_ASSIGNORS = ("uniform", "range")
 
 AS_A_WHOLE = -2
 """Of local retention: that of the whole log."""
+
+_RETENTION = {
+    "bytes": ("log.retention.bytes",),
+    "ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+}
+"""The keys of a whole log's retention."""
 
 _CODECS = range(5)
 """Ids of codecs: none, gzip, snappy, lz4, zstd."""
@@ -54,14 +60,15 @@ def check_at_start(values: Mapping[str, Any]) -> None:
     """Raises ConfigError for what else no broker can start with. At run time such lags pass, as in Apache Kafka."""
     check_compaction_lag(values["log.cleaner.min.compaction.lag.ms"], values["log.cleaner.max.compaction.lag.ms"])
     if values["remote.log.storage.system.enable"]:
-        check_at_run_time(values)
+        check_at_run_time(values, values)
 
 
-def check_at_run_time(values: Mapping[str, Any]) -> None:
-    """Raises ConfigError for what else admins must not set at run time."""
+def check_at_run_time(values: Mapping[str, Any], changed: Collection[str]) -> None:
+    """Raises ConfigError for what else admins must not set at run time: of the keys that are `changed`."""
     for unit, value in (("bytes", values["log.retention.bytes"]), ("ms", _retention_ms(values))):
         local = f"log.local.retention.{unit}"
-        check_local_retention(local, f"log.retention.{unit}", values[local], value)
+        if local in changed or any(key in changed for key in _RETENTION[unit]):
+            check_local_retention(local, f"log.retention.{unit}", values[local], value)
 
 
 def _check_times(values: Mapping[str, Any]) -> None:

@@ -1,4 +1,5 @@
-"""Worker threads, for what would stall the event loop: fsync, deletes, index rebuilds, cold reads, large walks."""
+"""Worker threads, for what would stall the event loop: fsync, deletes, index rebuilds, cold reads, large walks and
+requests."""
 
 from __future__ import annotations
 

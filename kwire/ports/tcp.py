@@ -33,9 +33,9 @@ seconds."""
 ACCEPT_PAUSE_SECONDS = 0.1
 """How long accepting pauses when the process has no descriptor or memory left for one more connection."""
 
-KEPT_FOR_FILES = 768
-"""So many descriptors, or half of those there may be, are not for connections: a broker that can't open a file takes
-its log dir for broken."""
+KEPT_FOR_FILES = 1280
+"""So many descriptors, or half of those there may be, are kept from connections: a broker that can't open a file takes
+its log dir for broken. It has 512 segments open, and a second time those that are read from the disk front to back."""
 
 PORT_ATTEMPTS = 20
 """How often a free port is drawn until it is free on every address of the host name."""
@@ -53,13 +53,6 @@ _MAPPED = "::ffff:"
 def _descriptors_for_connections() -> int:
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return sys.maxsize if most == resource.RLIM_INFINITY else max(most // 2, most - KEPT_FOR_FILES)
-
-
-def _next_descriptor(opened: socket.socket) -> int:
-    """That of what will be opened next: the least that is free. Raises OSError where there is none."""
-    found = os.dup(opened.fileno())
-    os.close(found)
-    return found
 
 
 class TcpListener:
@@ -89,15 +82,14 @@ class TcpListener:
     ) -> None:
         starved = False
         accepted = 0
-        last, most = -1, _descriptors_for_connections()
         while True:
             if room is not None:
                 await room()
+            if self._transport.serves_enough:
+                starved = await self._pause(starved, os.strerror(errno.EMFILE))
+                continue
             try:
-                if last >= most and _next_descriptor(listening) >= most:
-                    raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
                 sock, address = listening.accept()
-                last = sock.fileno()
             except BlockingIOError:
                 accepted = 0
                 try:
@@ -109,10 +101,7 @@ class TcpListener:
                 if listening.fileno() < 0:
                     return
                 if error.errno in _OUT_OF_RESOURCES:
-                    if not starved:
-                        log.warning("cannot accept connections on %s:%d: %s", self.host, self.port, error.strerror)
-                    starved = True
-                    await trio.sleep(ACCEPT_PAUSE_SECONDS)
+                    starved = await self._pause(starved, error.strerror)
                 else:  # ECONNABORTED and the like: that connection failed before it was accepted
                     await checkpoint()
                 continue
@@ -122,10 +111,29 @@ class TcpListener:
             except OSError:  # reset meanwhile
                 sock.close()
                 continue
-            nursery.start_soon(_handle, TcpStream(sock, _peer(address), seat(sock.fileno())), handler)
+            self._transport.served += 1
+            nursery.start_soon(self._handle, TcpStream(sock, _peer(address), seat(sock.fileno())), handler)
             accepted += 1
             if accepted % ACCEPTED_AT_ONCE == 0:
                 await checkpoint()
+
+    async def _handle(self, stream: TcpStream, handler: Callable[[Stream], Awaitable[None]]) -> None:
+        try:
+            await handler(stream)
+        except* StreamClosed:
+            log.debug("%s:%d went away", stream.peer_host, stream.peer_port)
+        except* Exception as group:
+            log.error("the handler of %s:%d failed", stream.peer_host, stream.peer_port, exc_info=group)
+        finally:
+            stream.close()
+            self._transport.served -= 1
+
+    async def _pause(self, starved: bool, reason: str | None) -> bool:
+        """Until there may be a descriptor for one more connection. Returns True: `starved` from now on."""
+        if not starved:
+            log.warning("cannot accept connections on %s:%d: %s", self.host, self.port, reason)
+        await trio.sleep(ACCEPT_PAUSE_SECONDS)
+        return True
 
     def close(self) -> None:
         for sock in self._sockets:
@@ -140,6 +148,13 @@ class TcpTransport:
     def __init__(self, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1) -> None:
         self._send_buffer_bytes = send_buffer_bytes
         self._receive_buffer_bytes = receive_buffer_bytes
+        self.served = 0
+        """How many connections its listeners have accepted that are not closed."""
+
+    @property
+    def serves_enough(self) -> bool:
+        """Whether one more connection would take a descriptor that is kept for files."""
+        return self.served >= _descriptors_for_connections()
 
     async def listen(self, host: str, port: int, backlog: int = 50) -> TcpListener:
         """Listens on every address of `host`; "" is every address of this machine. Port 0 takes a free one."""
@@ -241,20 +256,12 @@ class TcpTransport:
         return TcpStream(sock, (address, port), Alone(sock.fileno()))
 
 
-async def _handle(stream: TcpStream, handler: Callable[[Stream], Awaitable[None]]) -> None:
-    try:
-        await handler(stream)
-    except* StreamClosed:
-        log.debug("%s:%d went away", stream.peer_host, stream.peer_port)
-    except* Exception as group:
-        log.error("the handler of %s:%d failed", stream.peer_host, stream.peer_port, exc_info=group)
-    finally:
-        stream.close()
-
-
 async def _resolve(host: str, port: int, flags: int) -> list[tuple[int, str]]:
     """(family, address) of a name or of a literal address (brackets around an IPv6 one allowed), without doubles."""
-    found = await trio.socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=flags)
+    try:
+        found = await trio.socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=flags)
+    except UnicodeError:  # as of "a..b"
+        raise OSError(errno.EINVAL, f"{host} can be no host's name") from None
     return list(dict.fromkeys((int(family), str(address[0])) for family, _, _, _, address in found))
 
 

@@ -186,10 +186,7 @@ class TcpStream:
         """The seat tells that there may be something to read, or room for what is left to send."""
         caller, turn_ends = self._caller, 0.0
         if self.held_up:
-            if self._has_gone_cold(self._soon[0]):
-                self._take(Next.LEAVE)  # the task can have it loaded
-            else:
-                self.push()  # if that was all, what has come meanwhile is told again
+            self.push()  # if that was all, what has come meanwhile is told again
             return
         while self._next is Next.READ and self._receiver is not None and caller is not None:
             wanted, room, data = self._receiver.wanted, self._receiver.room, b""
@@ -401,6 +398,8 @@ class TcpStream:
                 return True  # there may be room, and then it is told of at once
             part = parts[0]
             if isinstance(part, FileSlice):
+                if self.held_up and self._has_gone_cold(part):
+                    return False  # the task can have it loaded
                 if len(parts) > 1 and not self._corked:
                     self._cork(True)
                 try:
@@ -474,10 +473,10 @@ class TcpStream:
         self.sent += sent
         return FileSlice(part.file, part.position + sent, part.size - sent) if sent < part.size else None
 
-    def _has_gone_cold(self, part: Part) -> bool:
+    def _has_gone_cold(self, part: FileSlice) -> bool:
         """Whether it was in the page cache when the answer was made, and is not any more: sendfile would wait for the
         disk, and everybody with it."""
-        if not isinstance(part, FileSlice) or time.monotonic() - self._waits_since < STALE_SECONDS:
+        if time.monotonic() - self._waits_since < STALE_SECONDS:
             return False
         return part.file.fileno() is not None and not part.file.resident(part.position, min(part.size, SENDFILE_BYTES))
 

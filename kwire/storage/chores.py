@@ -1,4 +1,4 @@
-"""What the storage does beside the requests: fsync after a roll, files that are removed after a delay.
+"""What the storage does beside the requests: fsync after a roll, files that are removed after a delay, early writing.
 
 A chore is due at a time; mostly it is a function for a worker thread. One task (`run`) starts the chores; one that
 fails with an OSError takes its log dir offline, as any failing access does.
@@ -119,6 +119,7 @@ class Chores:
             await self._do(chore)
         except trio.Cancelled:  # before its work began
             heappush(self._queue, chore)
+            self._changed.set()
             raise
 
     async def _do(self, chore: _Chore) -> None:

@@ -7,20 +7,55 @@ burst that is over soon is not slowed down by the disk: that is what the memory 
 
 from __future__ import annotations
 
-from functools import partial
+from collections import deque
 from typing import TYPE_CHECKING
 
 from kwire.storage import reserve
 
 if TYPE_CHECKING:
     from kwire.storage.log import Log
+    from kwire.storage.log_dir import LogDir
     from kwire.storage.segment import Segment
+    from kwire.storage.services import StorageServices
 
 STEP = 8 * 1024 * 1024
 """So much is begun at once."""
 
 DELAY_MS = 5000
 """So long ago it was appended."""
+
+
+class EarlyWriting:
+    """What is to be written of one log dir, where a slow disk must not keep the chores of others waiting: one chore at
+    a time begins with all that is due."""
+
+    __slots__ = ("_due", "_under_way")
+
+    def __init__(self) -> None:
+        self._due: deque[tuple[float, Segment, int, int]] = deque()
+        self._under_way = False
+
+    def put(self, services: StorageServices, log_dir: LogDir, segment: Segment, start: int, end: int) -> None:
+        """[start, end) of the segment is due in DELAY_MS."""
+        self._due.append((services.clock.monotonic() + DELAY_MS / 1000, segment, start, end))
+        if not self._under_way:
+            self._under_way = True
+            self._begin(services, log_dir, DELAY_MS)
+
+    def _begin(self, services: StorageServices, log_dir: LogDir, delay_ms: int) -> None:
+        def work() -> None:
+            while self._due and self._due[0][0] <= services.clock.monotonic():
+                _, segment, start, end = self._due.popleft()
+                segment.begin_writing(start, end)
+
+        def done() -> None:
+            if self._due:
+                wait_ms = (self._due[0][0] - services.clock.monotonic()) * 1000
+                self._begin(services, log_dir, max(0, int(wait_ms) + 1))
+            else:
+                self._under_way = False
+
+        services.chores.later(delay_ms, log_dir, work, done)
 
 
 def schedule(log: Log, segment: Segment) -> None:
@@ -30,4 +65,4 @@ def schedule(log: Log, segment: Segment) -> None:
     """
     start, end = segment.writing_due - STEP, segment.size - segment.size % reserve.PIECE
     segment.writing_due = end + STEP
-    log.services.chores.later(DELAY_MS, log.log_dir, partial(segment.begin_writing, start, end))
+    log.log_dir.early_writing.put(log.services, log.log_dir, segment, start, end)

@@ -18,6 +18,7 @@ from kwire.protocol import uuids
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage import checkpoints, layout
 from kwire.storage.checkpoints import CorruptCheckpoint, TopicPartition
+from kwire.storage.early_writing import EarlyWriting
 from kwire.storage.room import Room
 
 logger = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ class LogDir:
         self.writing = trio.Lock()
         """Held from deciding what a checkpoint is to say until it says so: two writers would take each other's file
         away, and the one with the older content might be the last."""
+        self.early_writing = EarlyWriting()
         self.room: Room | None = None
         """What may still be written; None: that is not looked at."""
         self.loaded = False

@@ -358,6 +358,19 @@ class ProducerStateManager:
             if offset != keep:
                 self._delete_snapshot(offset)
 
+    def end_transactions_in_snapshot(self, offset: int) -> None:
+        """Has the snapshot of this offset, if there is one, say that no transaction was open: all that were have ended,
+        and what says so may be cleaned away. As for `take_snapshot`, a torn one is no harm."""
+        path = self.snapshot_path(offset)
+        try:
+            entries = decode_snapshot(self._files.read(path))
+        except (CorruptSnapshotError, FileNotFoundError):
+            return
+        if any(entry.txn_first_offset != NO_OFFSET for entry in entries):
+            for entry in entries:
+                entry.txn_first_offset = NO_OFFSET
+            self._files.write(path, encode_snapshot(entries))
+
     def mark_snapshot_deleted(self, offset: int) -> str | None:
         """Renames the snapshot of this offset (its segment is being deleted); the new path for the caller to remove
         later, None if there is no such file."""

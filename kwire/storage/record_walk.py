@@ -35,6 +35,9 @@ from kwire.storage.validated import (
 if TYPE_CHECKING:
     from kwire.config.topic import LogConfig
 
+MOST_TOLD = 10_000
+"""So many bad records of a batch are named: a small batch may unpack to millions."""
+
 _LARGE_WALK_RECORDS = 200
 _LARGE_WALK_COMPRESSED = 2048
 _LARGE_WALK_ZSTD = 256 * 1024
@@ -117,45 +120,50 @@ class PendingWalk:
         max_timestamp = NO_TIMESTAMP
         in_sequence = True
         canonical = not marked and not header.has_delete_horizon
-        errors: list[RecordError] = []
+        errors = _Errors()
         bad_timestamp = False
         for expected, (timestamp_delta, offset_delta, _, key_length, _, value_length, _, _, _) in enumerate(
             scan(data, header.count)
         ):
             timestamp = header.max_timestamp if marked else base_timestamp + timestamp_delta
             if compacted and key_length < 0:
-                errors.append(
-                    RecordError(
-                        expected, f"Compacted topic cannot accept message without key in topic partition {self._name}"
+                if errors.more():
+                    errors.told.append(
+                        RecordError(
+                            expected,
+                            f"Compacted topic cannot accept message without key in topic partition {self._name}",
+                        )
                     )
-                )
             elif create_time and timestamp != NO_TIMESTAMP:
                 if not earliest <= timestamp <= latest:
                     bad_timestamp = True
-                    errors.append(
-                        RecordError(
-                            expected,
-                            f"Timestamp {timestamp} of message with offset {header.base_offset + offset_delta} is out "
-                            f"of range. The timestamp should be within [{earliest}, {latest}]",
+                    if errors.more():
+                        errors.told.append(
+                            RecordError(
+                                expected,
+                                f"Timestamp {timestamp} of message with offset {header.base_offset + offset_delta} is "
+                                f"out of range. The timestamp should be within [{earliest}, {latest}]",
+                            )
                         )
-                    )
             elif marked:
                 bad_timestamp = True
-                errors.append(
-                    RecordError(
-                        expected,
-                        f"Invalid timestamp type in message DefaultRecord(offset={header.base_offset + offset_delta}, "
-                        f"timestamp={timestamp}, key={max(key_length, 0)} bytes, value={max(value_length, 0)} bytes). "
-                        "Producer should not set timestamp type to LogAppendTime.",
+                if errors.more():
+                    errors.told.append(
+                        RecordError(
+                            expected,
+                            "Invalid timestamp type in message "
+                            f"DefaultRecord(offset={header.base_offset + offset_delta}, timestamp={timestamp}, "
+                            f"key={max(key_length, 0)} bytes, value={max(value_length, 0)} bytes). "
+                            "Producer should not set timestamp type to LogAppendTime.",
+                        )
                     )
-                )
             if timestamp > max_timestamp:
                 max_timestamp = timestamp
             if offset_delta != expected:
                 in_sequence = False
             if not expected and timestamp_delta:
                 canonical = False
-        if errors:
+        if errors.count:
             raise _refusal(errors, bad_timestamp)
         return max_timestamp, in_sequence, canonical
 
@@ -219,15 +227,30 @@ def _level(config: LogConfig, codec: Compression) -> int | None:
     return None
 
 
-def _refusal(errors: list[RecordError], bad_timestamp: bool) -> InvalidBatch:
+class _Errors:
+    """What is wrong with records, the first `MOST_TOLD` of them."""
+
+    __slots__ = ("count", "told")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.told: list[RecordError] = []
+
+    def more(self) -> bool:
+        """Counts one more; whether it is to be told."""
+        self.count += 1
+        return self.count <= MOST_TOLD
+
+
+def _refusal(errors: _Errors, bad_timestamp: bool) -> InvalidBatch:
     if bad_timestamp:
         return InvalidBatch(
-            ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", errors
+            ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", errors.told
         )
-    shown = ", ".join(f"RecordError(batchIndex={index}, message='{message}')" for index, message in errors[:3])
+    shown = ", ".join(f"RecordError(batchIndex={index}, message='{message}')" for index, message in errors.told[:3])
     return InvalidBatch(
         ErrorCode.INVALID_RECORD,
-        f"One or more records have been rejected due to {len(errors)} record errors in total, and only showing the "
+        f"One or more records have been rejected due to {errors.count} record errors in total, and only showing the "
         f"first three errors at most: [{shown}]",
-        errors,
+        errors.told,
     )

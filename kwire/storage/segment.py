@@ -99,8 +99,9 @@ class Segment:
         """Positions of damage that the log was told of."""
         self.version = 0
         """Counts what makes a view of the content stale: truncations and the removal."""
-        self.writing_due = size + early_writing.STEP
-        """The size from which on the system is to begin to write what was appended."""
+        self.writing_due = early_writing.STEP
+        """The size from which on the system is to begin to write what was appended. In a segment from before that is at
+        once: what is on the disk is not written again."""
         self._file: File | None = None
         self._newest: TimestampOffset | None = None
         self._transactions: list[AbortedTransaction] | None = None
@@ -160,10 +161,19 @@ class Segment:
     def drop_open(self) -> None:
         """Forgets the file and, of a sealed segment, the indexes; whoever still sends from the file keeps it open."""
         self._file = None
+        self.drop_indexes()
+
+    def drop_indexes(self) -> None:
+        """Forgets the indexes of a sealed segment."""
         if self.recent is None and self.indexes is not None and self.indexes.settled:
             self._newest = self.indexes.newest
             self.indexes = None
             self._transactions = None
+
+    @property
+    def index_bytes(self) -> int:
+        """What the indexes of a sealed segment take in memory."""
+        return 0 if self.recent is not None or self.indexes is None else self.indexes.size_bytes
 
     def forget_open(self) -> None:
         """Lets go of everything open: the segment is closed or removed."""
@@ -484,7 +494,10 @@ class Segment:
 
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Drops every batch that ends at or after `offset`; the segment takes appends afterwards."""
-        found = self.find(offset)
+        try:
+            found = self.find(offset)
+        except Damaged as error:  # what can't be read is where that offset is, or before it: it goes as well
+            found = error.position, 0
         indexes = self.ready_indexes(may_block=True)
         self.version += 1
         if found is not None:

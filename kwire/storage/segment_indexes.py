@@ -27,6 +27,11 @@ class SegmentIndexes:
         """Entries since the files were written."""
 
     @property
+    def size_bytes(self) -> int:
+        """In memory, about."""
+        return len(self.offsets) * self.offsets.entry_size + len(self.times) * self.times.entry_size
+
+    @property
     def newest(self) -> TimestampOffset:
         """The largest timestamp so far and the last offset of the batch that brought it."""
         return TimestampOffset(self._newest_timestamp, self._newest_offset)

@@ -318,5 +318,9 @@ def test_defaults_of_topics_that_are_refused_at_run_time_are_others() -> None:
         BrokerConfig({}).with_dynamic({}, LOCAL_MS)
     with pytest.raises(ConfigError, match=r"log\.local\.retention\.bytes: Value must not be -1"):
         BrokerConfig({}).with_dynamic(LOCAL_BYTES)
+    with pytest.raises(ConfigError, match=r"log\.local\.retention\.ms: Value must not be more"):
+        broker.with_dynamic({"log.retention.minutes": "0"} | {"log.retention.ms": "51"})
     assert broker.with_dynamic({"log.local.retention.ms": "50", "log.local.retention.bytes": "-2"})
+    assert broker.with_dynamic({"max.connections": "7"})["max.connections"] == 7
+    assert broker.with_dynamic({"log.retention.ms": "100"})["log.retention.ms"] == 100
     assert BrokerConfig({}).with_dynamic({}, LAGS)["log.cleaner.max.compaction.lag.ms"] == 60_000

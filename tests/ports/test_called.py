@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import random
 import socket
 import threading
@@ -373,7 +374,15 @@ async def test_what_waits_for_room_for_long_is_loaded_by_a_thread(
     notes = Notes(stream)
     with (tmp_path / "segment.log").open("rb") as opened:
         file = ColdFile(opened.name, opened.fileno())
-        notes.answers = lambda data: [b"header", FileSlice(cast(File, file), 0, LARGE), b"trailer"]
+        between = LARGE - 100_000
+        notes.answers = lambda data: [
+            b"header",
+            FileSlice(cast(File, file), 0, between),
+            b"between",
+            FileSlice(cast(File, file), between, LARGE - between),
+            b"trailer",
+        ]
+        expected = b"header" + pattern(LARGE)[:between] + b"between" + pattern(LARGE)[between:] + b"trailer"
 
         async def serve() -> None:
             while True:
@@ -384,12 +393,46 @@ async def test_what_waits_for_room_for_long_is_loaded_by_a_thread(
         client.send(b"x")
         await until(lambda: stream.held_up)
         sent = stream.sent - len(b"header")
-        assert sent < LARGE
-        assert await has_come(client, LARGE + 13) == b"header" + pattern(LARGE) + b"trailer"
+        assert sent < between
+        assert await has_come(client, len(expected)) == expected
     assert threading.get_ident() not in {thread for thread, _, _ in file.loads}
     if waits:
         assert file.loads[0][1] == sent
         assert file.loads[-1][2] == LARGE
-        assert all(start <= before for (_, start, _), (_, _, before) in pairwise(file.loads[::-1]))
+        assert all(start <= before for (_, _, before), (_, start, _) in pairwise(file.loads))
     else:
         assert file.loads == []
+
+
+async def test_what_comes_behind_other_parts_is_not_sent_cold_either(
+    server: Server, nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the stream itself, that sends bytes and goes on with a file."""
+    monkeypatch.setattr(tcp_stream, "STALE_SECONDS", 0.0)
+    (tmp_path / "segment.log").write_bytes(pattern(1000))
+    sent_cold: list[int] = []
+    sendfile = os.sendfile
+
+    def checked(to: int, descriptor: int, position: int, size: int) -> int:
+        if not file.resident(position, size):
+            sent_cold.append(position)
+        return sendfile(to, descriptor, position, size)
+
+    monkeypatch.setattr(os, "sendfile", checked)
+    stream, client = await server.connect()
+    notes = Notes(stream)
+    with (tmp_path / "segment.log").open("rb") as opened:
+        file = ColdFile(opened.name, opened.fileno())
+        notes.answers = lambda data: [pattern(LARGE), FileSlice(cast(File, file), 0, 1000)]
+
+        async def serve() -> None:
+            while True:
+                await stream.attend(notes)
+                await stream.send([])
+
+        nursery.start_soon(serve)
+        client.send(b"x")
+        await until(lambda: stream.held_up)
+        assert await has_come(client, LARGE + 1000) == pattern(LARGE) + pattern(1000)
+    assert file.loads
+    assert sent_cold == []

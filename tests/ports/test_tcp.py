@@ -8,7 +8,7 @@ import os
 import resource
 import socket
 import struct
-from collections.abc import Iterator
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -174,21 +174,22 @@ async def test_accepting_survives_failures_with_one_line(
     assert "cannot accept" in caplog.text
 
 
-@pytest.fixture
-def few_descriptors() -> Iterator[int]:
-    """So many there may be; some of them are in use."""
-    before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    count = 2 * len(os.listdir("/proc/self/fd")) + 100
-    resource.setrlimit(resource.RLIMIT_NOFILE, (count, most))
-    yield count
-    resource.setrlimit(resource.RLIMIT_NOFILE, (before, most))
+@pytest.mark.parametrize(
+    ("limit", "most"), [(256, 128), (1024, 512), (4096, 4096 - 1280), (resource.RLIM_INFINITY, sys.maxsize)]
+)
+def test_descriptors_are_kept_from_connections(limit: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (limit, limit))
+    assert tcp._descriptors_for_connections() == most
 
 
-async def test_connections_leave_descriptors_for_files(
-    few_descriptors: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+async def test_no_more_connections_are_accepted_than_leave_descriptors(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By all listeners together."""
     monkeypatch.setattr(tcp, "ACCEPT_PAUSE_SECONDS", 0.001)
-    listener = await TcpTransport().listen("127.0.0.1", 0)
+    monkeypatch.setattr(tcp, "_descriptors_for_connections", lambda: 10)
+    transport = TcpTransport()
+    listeners = [await transport.listen("127.0.0.1", 0) for _ in range(2)]
     served = set()
 
     async def serve(stream: Stream) -> None:
@@ -198,18 +199,20 @@ async def test_connections_leave_descriptors_for_files(
         served.discard(stream)
 
     async with trio.open_nursery() as nursery:
-        # Each takes a descriptor of this process, and one more when it is accepted.
-        clients = [socket.create_connection(("127.0.0.1", listener.port)) for _ in range(40)]
-        nursery.start_soon(listener.serve, serve)
-        await until(lambda: served and "cannot accept" in caplog.text)
-        assert len(served) < 40
-        for descriptor in [os.dup(0) for _ in range(few_descriptors // 2 - 10)]:
-            os.close(descriptor)
+        clients = [socket.create_connection(("127.0.0.1", listeners[number % 2].port)) for number in range(25)]
+        for listener in listeners:
+            nursery.start_soon(listener.serve, serve)
+        await until(lambda: len(served) == 10)
+        await until(lambda: caplog.text.count("cannot accept") == 2)
+        assert len(served) == 10
         for client in clients[:20]:
             client.close()
-        await until(lambda: len(served) == 20)
-        listener.close()
-        for client in clients:
+        await until(lambda: len(served) == 5)
+        more = socket.create_connection(("127.0.0.1", listeners[0].port))
+        await until(lambda: len(served) == 6)
+        for listener in listeners:
+            listener.close()
+        for client in [*clients, more]:
             client.close()
 
 

@@ -203,3 +203,18 @@ def test_a_damaged_batch_reaches_the_consumer_who_asks_for_it():
     sent = log.read(5, 1, min_one=True).slice.read()
     assert next(iter_batches(sent))[0].base_offset == 5
     assert len(batch(["x"])) > 0
+
+
+@pytest.mark.parametrize("damaged", [5, COUNT - 1])
+def test_a_truncation_to_what_is_damaged_takes_it_with_it(damaged):
+    """The log is as long as it was cut to, and takes appends."""
+    place, positions = written(index_interval_bytes=1 << 20)
+    flip(place, positions[damaged] + IN_HEADER["length"])
+    log = place.open()
+    log.truncate_to(damaged)
+    assert log.log_end_offset == damaged
+    assert [offset for offset, _ in read_all(log)] == list(range(damaged))
+    assert run(append, log, "new") == damaged
+    assert read_all(log)[-1] == (damaged, "new")
+    run(log.close)
+    assert [offset for offset, _ in read_all(place.open())] == list(range(damaged + 1))

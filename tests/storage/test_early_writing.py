@@ -104,16 +104,20 @@ async def test_what_comes_in_the_place_of_what_was_cut_off_is_written_as_well(to
     assert [start for _, start, _ in told] == [size]
 
 
-async def test_of_a_segment_from_before_only_what_is_new_is_written(told):
-    before = Appending()
-    await before.upto(STEP // 2)
-    size = before.segment.size
-    await before.log.close()
-    before.log = before.place.open()
-    assert before.segment.size == size
-    await before.upto(size + STEP)
-    await before.wait()
-    assert [start for _, start, _ in told] == [size]
+@pytest.mark.parametrize("before", [STEP // 2, 3 * STEP])
+async def test_of_a_segment_from_before_what_is_new_is_written_as_well(told, before):
+    """And what was there, of which the system knows what is on the disk."""
+    appending = Appending()
+    await appending.upto(before)
+    size = appending.segment.size
+    await appending.log.close()
+    appending.log = appending.place.open()
+    assert appending.segment.size == size
+    await appending.upto(size + STEP)
+    await appending.wait()
+    assert told[0][1] == 0
+    assert appending.segment.size - told[-1][2] < STEP
+    assert [start for _, start, _ in told[1:]] == [end for _, _, end in told[:-1]]
 
 
 async def test_a_segment_that_rolled_meanwhile_is_written_and_one_that_was_closed_is_not(told):
@@ -129,3 +133,38 @@ async def test_a_segment_that_rolled_meanwhile_is_written_and_one_that_was_close
     await appending.log.close()
     await appending.wait()
     assert told == []
+
+
+async def test_a_preallocated_segment_that_is_recovered_is_written_from_its_end_on(told):
+    place = Place(preallocate=True, segment_bytes=1 << 20)
+    log = place.open()
+    for _ in range(3):
+        await append(log, "v" * 10_000)
+    killed = Appending(preallocate=True, segment_bytes=1 << 20)
+    killed.place = place
+    killed.log = place.open(clean=False)
+    size = killed.segment.size
+    assert size < 40_000
+    await killed.upto(size + STEP)
+    await killed.wait()
+    assert size < told[0][2] <= killed.segment.size
+
+
+async def test_a_dir_has_one_chore_that_begins_with_all_that_is_due(told, monkeypatch):
+    appending = Appending()
+    chores = appending.place.services.chores
+    await appending.upto(STEP)
+    appending.place.clock.advance(DELAY_MS // 2)
+    await appending.upto(3 * STEP)
+    assert len(chores._queue) == 1
+    await appending.wait(DELAY_MS // 2)
+    assert len(told) == 1
+    assert len(chores._queue) == 1
+    await appending.wait(DELAY_MS // 2 - 1)
+    assert len(told) == 1
+    await appending.wait(2)
+    assert len(told) == 3
+    assert chores._queue == []
+    await appending.upto(5 * STEP)
+    await appending.wait(DELAY_MS + 2)
+    assert len(told) == 5

@@ -13,7 +13,7 @@ from kwire.protocol.records import InvalidBatch
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.compression import Compression, compress
 from kwire.protocol.records.record import Record, iter_records
-from kwire.storage.record_walk import PendingWalk
+from kwire.storage.record_walk import MOST_TOLD, PendingWalk
 from kwire.storage.validated import ValidatedBatch
 from kwire.storage.validation import check, first_batch
 
@@ -88,6 +88,13 @@ def test_only_three_are_shown_but_all_are_named() -> None:
     assert error.record_errors == [no_key(index) for index in range(MANY)]
     assert error.message is not None
     assert error.message.count("batchIndex") == 3
+
+
+def test_of_very_many_the_first_are_named_and_all_are_counted() -> None:
+    count = MOST_TOLD + 5
+    error = refusal(build_batch(records(count, key=None), compression=Compression.GZIP), COMPACT)
+    assert error.record_errors == [no_key(index) for index in range(MOST_TOLD)]
+    assert f"due to {count} record errors in total" in (error.message or "")
 
 
 def test_also_where_it_is_deleted_from_too() -> None:

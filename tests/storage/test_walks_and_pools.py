@@ -2,11 +2,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kwire.ports.memory_files import MemoryFileSystem
+from kwire.storage import open_files
 from kwire.storage.batch_walk import SCAN_WINDOW, headers, verified
 from kwire.storage.open_files import OpenFiles
 from kwire.storage.recent_batches import RecentBatches
 
-from .support import placed
+from .support import Place, append, placed, read_all, run
 
 
 def file_of(data):
@@ -74,9 +75,13 @@ class Thing:
         self.name = name
         self.used = False
         self.open = True
+        self.index_bytes = 0
 
     def drop_open(self):
         self.open = False
+
+    def drop_indexes(self):
+        self.index_bytes = 0
 
 
 def test_what_was_not_used_lately_is_dropped_first():
@@ -109,3 +114,33 @@ def test_forgetting():
     pool.forget(a)
     pool.forget(a)
     assert len(pool) == 0
+
+
+def test_of_the_indexes_as_many_are_kept_as_have_room(monkeypatch):
+    monkeypatch.setattr(open_files, "INDEX_BYTES", 25)
+    monkeypatch.setattr(open_files, "_LOOK_EVERY", 1)
+    pool = OpenFiles(10)
+    things = [Thing(name) for name in "abcd"]
+    for thing in things:
+        thing.index_bytes = 10
+        pool.opened(thing)
+    assert [thing.index_bytes for thing in things] == [0, 0, 10, 10]
+    assert all(thing.open for thing in things)
+
+
+def test_a_log_that_is_read_through_keeps_few_indexes(monkeypatch):
+    monkeypatch.setattr(open_files, "INDEX_BYTES", 100)
+    monkeypatch.setattr(open_files, "_LOOK_EVERY", 1)
+    place = Place(segment_bytes=300, index_interval_bytes=0)
+    log = place.open()
+    for number in range(60):
+        run(append, log, f"{number}")
+    loaded = lambda: [segment for segment in log.segments if segment.indexes is not None]  # noqa: E731
+    assert len(log.segments) > 12
+    assert len(loaded()) < 8
+    for _ in range(2):
+        assert [offset for offset, _ in read_all(log)] == list(range(60))
+        assert len(loaded()) < 8
+    assert log.segments.active.indexes is not None
+    run(log.close)
+    assert len(read_all(place.open())) == 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -104,7 +105,10 @@ def _validate_topic(broker: BrokerConfig, proposed: Mapping[str, str]) -> None:
 def _valid(
     whose: str, values: Mapping[str, str], validate: Callable[[Mapping[str, str]], None], left_out: list[str]
 ) -> dict[str, str]:
-    """Those that kwire takes, tried one after the other: some of them depend on others."""
+    """Those that kwire takes: all of them, or, tried one after the other, some."""
+    with suppress(ConfigError):
+        validate(values)
+        return dict(values)
     kept: dict[str, str] = {}
     for name, value in sorted(values.items()):
         try:

@@ -35,6 +35,11 @@ class Record(NamedTuple):
     headers: Headers = []  # noqa: RUF012  (a record is never changed in place)
 
 
+def stored_limit(header: BatchHeader) -> int:
+    """To how many bytes a batch that was taken once may decompress: more where it is large itself."""
+    return max(DEFAULT_LIMIT, 4 * header.size)
+
+
 def record_data(batch: Buffer, header: BatchHeader, limit: int = DEFAULT_LIMIT) -> bytes:
     """The records of `batch` (just this batch), uncompressed, which may take up to `limit` bytes."""
     if not header.attributes & CODEC_MASK:
@@ -42,18 +47,19 @@ def record_data(batch: Buffer, header: BatchHeader, limit: int = DEFAULT_LIMIT) 
     return decompress(header.codec, memoryview(batch)[HEADER_SIZE : header.size], limit)
 
 
-def iter_records(batch: Buffer, *, limit: int = DEFAULT_LIMIT) -> Iterator[Record]:
+def iter_records(batch: Buffer, *, limit: int | None = None) -> Iterator[Record]:
     """The records of one batch in order, with their offsets and timestamps as a consumer sees them.
 
-    Decompresses up to `limit` bytes. A control batch yields its control record like any other. CorruptBatchError
-    where the records do not fit the batch; the records before the bad one have been yielded then.
+    Decompresses up to `limit` bytes, `stored_limit` unless given. A control batch yields its control record like any
+    other. CorruptBatchError where the records do not fit the batch; the records before the bad one have been yielded
+    then.
     """
     header = read_header(batch)
     if header.magic != MAGIC or not HEADER_SIZE <= header.size <= len(batch):
         raise CorruptBatchError(ErrorCode.CORRUPT_MESSAGE, "No whole record batch of format v2")
     if header.count == 0:  # compaction may have removed all records: there may be no data at all to decompress
         return
-    yield from records_in(header, record_data(batch, header, limit))
+    yield from records_in(header, record_data(batch, header, stored_limit(header) if limit is None else limit))
 
 
 def records_in(header: BatchHeader, data: bytes) -> Iterator[Record]:

@@ -27,7 +27,7 @@ from kwire.protocol.records.header import (
     BatchHeader,
     seal,
 )
-from kwire.protocol.records.record import record_data
+from kwire.protocol.records.record import record_data, stored_limit
 from kwire.protocol.records.skim import extents, skim, timestamp_delta_at
 from kwire.protocol.records.varint import encode_varint, read_varint, read_varlong
 from kwire.storage.cleaning.offset_map import OffsetMap
@@ -98,7 +98,7 @@ class BatchFilter:
             return None
         if not needless or header.has_delete_horizon:
             return batch
-        data = record_data(batch, header, self._limit)
+        data = record_data(batch, header, max(self._limit, stored_limit(header)))
         marker = 0, len(data), header.max_timestamp - header.base_timestamp
         return self._rewritten(header, data, [marker], self._new_horizon())
 
@@ -113,11 +113,11 @@ class BatchFilter:
             gone = superseded | tombstones if tombstones_go else superseded
             if gone.bit_count() == header.count:
                 return None
-            data = record_data(batch, header, self._limit)
+            data = record_data(batch, header, max(self._limit, stored_limit(header)))
             kept = _marked(header, data, gone)
             tombstones &= ~gone
         else:
-            data = record_data(batch, header, self._limit)
+            data = record_data(batch, header, max(self._limit, stored_limit(header)))
             latest = self._offsets.latest(header, skim(data, header.count), tombstones_go)
             if not latest:
                 return None

@@ -259,6 +259,7 @@ def swap_in(log: Log, cleaned: CleanedSegment, sources: Sequence[Segment]) -> No
     try:
         modified_ms = sources[-1].modified_ms()
         truncating.remove_files(log, sources, snapshot_stays=base_offset, replaced=True)
+        log.producer_state.end_transactions_in_snapshot(base_offset)
         cleaned_files.rename(files, log.dir, base_offset, layout.SWAP, "")
         segment = Segment(
             files,

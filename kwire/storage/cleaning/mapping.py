@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kwire.ports.files import FileSystem
 from kwire.protocol.records.header import BatchHeader
-from kwire.protocol.records.record import record_data
+from kwire.protocol.records.record import record_data, stored_limit
 from kwire.protocol.records.skim import skim
 from kwire.storage.cleaning.offset_map import OffsetMap
 from kwire.storage.cleaning.source import Source
@@ -43,5 +43,5 @@ def _put(header: BatchHeader, batch: memoryview, offsets: OffsetMap, limit: int)
     """Whether all keys of the batch found a place."""
     if not header.count:
         return True
-    data = record_data(batch, header, limit)
+    data = record_data(batch, header, max(limit, stored_limit(header)))
     return offsets.put(header, skim(data, header.count))

@@ -378,15 +378,15 @@ async def test_clients_do_not_write_into_the_coordinators_topics(client_id: str,
         connection.close()
 
 
-async def test_what_waits_for_followers_keeps_no_records(autojump_clock) -> None:
-    def kept() -> list[memoryview]:
-        gc.collect()
-        requests = [found for found in gc.get_objects() if isinstance(found, ProduceRequest)]
-        records = [
-            data.records for request in requests for topic in request.topic_data for data in topic.partition_data
-        ]
-        return [found for found in records if isinstance(found, memoryview)]
+def kept_records() -> list[memoryview]:
+    """What requests in this process still hold of the frames in which they came."""
+    gc.collect()
+    requests = [found for found in gc.get_objects() if isinstance(found, ProduceRequest)]
+    data = [data for request in requests for topic in request.topic_data for data in topic.partition_data]
+    return [each.records for each in data if isinstance(each.records, memoryview)]
 
+
+async def test_what_waits_for_followers_keeps_no_records(autojump_clock) -> None:
     async with running() as scene, trio.open_nursery() as nursery:
         await scene.create("t")
         await scene.place("t", 1, 2)
@@ -394,4 +394,27 @@ async def test_what_waits_for_followers_keeps_no_records(autojump_clock) -> None
             nursery.start_soon(scene.produce, "t", b"v" * 100)
         await trio.testing.wait_all_tasks_blocked()
         assert scene.log("t").log_end_offset == 3
-        assert kept() == []
+        assert kept_records() == []
+
+
+async def test_what_waits_for_followers_of_some_partitions_keeps_no_records(autojump_clock) -> None:
+    """A request that is known is decoded again where a part of it waits."""
+    async with running() as scene, trio.open_nursery() as nursery:
+        await scene.create("t", 2)
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=1000,
+            topic_data=[
+                TopicProduceData(
+                    name="t",
+                    partition_data=[PartitionProduceData(index=index, records=batch(3)) for index in range(2)],
+                )
+            ],
+        )
+        for _ in range(3):
+            await scene.call(request, 12)
+        await scene.place("t", 1, 2, partition=1)
+        nursery.start_soon(scene.call, request, 12)
+        await trio.testing.wait_all_tasks_blocked()
+        assert [scene.log("t", index).log_end_offset for index in range(2)] == [12, 12]
+        assert kept_records() == []

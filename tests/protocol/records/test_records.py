@@ -1,6 +1,7 @@
 """Records in a batch: built and read back in every codec, against other implementations, and malformed."""
 
 from contextlib import suppress
+from random import Random
 
 import aiokafka.record.default_records as aiokafka_records
 import kafka.record.default_records as kafka_python_records
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import CorruptBatchError
+from kwire.protocol.records import record as record_module
 from kwire.protocol.records.builder import build_batch, encode_record
 from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.header import HEADER_SIZE, crc_matches, read_header, seal
@@ -232,3 +234,14 @@ def test_corruption_raises_only_our_error(codec: Compression, changes: list[tupl
 def test_keys_and_values_are_bytes_whatever_the_buffer(field: str) -> None:
     for buffer in (GOOD, bytearray(GOOD), memoryview(GOOD)):
         assert all(type(getattr(record, field)) is bytes for record in iter_records(buffer))
+
+
+def test_a_large_batch_that_was_taken_may_unpack_to_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_module, "DEFAULT_LIMIT", 1000)
+    noise = Random(1).randbytes(5000)
+    large = build_batch([Record(0, 0, None, noise, [])], compression=Compression.GZIP)
+    assert [found.value for found in iter_records(large)] == [noise]
+    with pytest.raises(CorruptBatchError, match="unpacks to more than 1000 bytes"):
+        list(iter_records(build_batch([Record(0, 0, None, bytes(5000), [])], compression=Compression.GZIP)))
+    with pytest.raises(CorruptBatchError, match="unpacks to more than 1000 bytes"):
+        list(iter_records(large, limit=1000))

@@ -399,3 +399,27 @@ async def test_aborted_transactions_of_what_was_read_before_a_swap_are_known(mon
         for record in iter_records(batch)
     ]
     assert visible == [2]
+
+
+async def test_where_a_cleaned_segment_begins_no_transaction_is_said_to_be_open() -> None:
+    """A start after a crash would find it open, and nothing that ends it: consumers would wait for it for ever."""
+    place = compacted_place(segment_bytes=600)
+    log = place.open()
+    await put(log, ("a", "0" * 400))
+    await put(log, ("b", "1" * 30), producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    log.roll()
+    begins = log.log_end_offset
+    await end(log, commit=True)
+    await put(log, ("b", "2" * 100))
+    checkpoint = 0
+    for _ in range(3):
+        place.clock.advance(DELETE_RETENTION_MS + place.services.producer_expiration_ms + 1)
+        log.producer_state.remove_expired(place.clock.wall_ms())
+        await put(log, ("c", "3"))
+        checkpoint = (await clean(log, checkpoint)).end_offset
+    assert not any(header.control for header, _ in batches(log))
+    *_, before, active = (segment.base_offset for segment in log.segments)
+    assert before == begins
+    end_offset = log.log_end_offset
+    again = place.open(clean=False, recovery_point=active, high_watermark=end_offset)
+    assert again.log_end_offset == again.last_stable_offset == end_offset

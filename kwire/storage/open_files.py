@@ -15,7 +15,7 @@ INDEX_BYTES = 64 * 1024 * 1024
 of a segment of 1 GiB it is 1.3 MB with the producers' default batches, and 5 with small ones."""
 
 _LOOK_EVERY = 8
-"""After so many openings: a look goes through all that is open."""
+"""After so many openings and loads: a look goes through all that is open."""
 
 
 class Openable(Protocol):
@@ -62,17 +62,24 @@ class OpenFiles:
             else:
                 candidate.drop_open()
         self._open[id(newcomer)] = newcomer
-        self._until_look -= 1
-        if not self._until_look:
-            self._until_look = _LOOK_EVERY
-            self._bound_indexes()
+        self._bound_indexes(newcomer)
 
-    def _bound_indexes(self) -> None:
-        """Those that were opened last keep their indexes."""
+    def indexes_loaded(self, by: Openable) -> None:
+        """Counts in what somebody has read of his indexes."""
+        if id(by) in self._open:
+            self._open.move_to_end(id(by))
+        self._bound_indexes(by)
+
+    def _bound_indexes(self, needed: Openable) -> None:
+        """Those keep their indexes that were opened last, or read them last."""
+        self._until_look -= 1
+        if self._until_look:
+            return
+        self._until_look = _LOOK_EVERY
         left = INDEX_BYTES
         for segment in reversed(self._open.values()):
             left -= segment.index_bytes
-            if left < 0:
+            if left < 0 and segment is not needed:
                 segment.drop_indexes()
 
     def forget(self, gone: Openable) -> None:

@@ -222,6 +222,7 @@ class Segment:
         """Takes loaded or rebuilt indexes; rebuilt ones are written."""
         self.indexes = indexes
         self._transactions = transactions
+        self.open_files.indexes_loaded(self)
         if self.size:  # those of an empty segment are written with its first append
             self.persist_indexes()
 

@@ -128,6 +128,26 @@ def test_of_the_indexes_as_many_are_kept_as_have_room(monkeypatch):
     assert all(thing.open for thing in things)
 
 
+def test_who_reads_his_indexes_keeps_them(monkeypatch):
+    monkeypatch.setattr(open_files, "INDEX_BYTES", 25)
+    monkeypatch.setattr(open_files, "_LOOK_EVERY", 1)
+    pool = OpenFiles(10)
+    a, b, c = things = [Thing(name) for name in "abc"]
+    for thing in things:
+        pool.opened(thing)
+    for thing in (a, b, c, a):
+        thing.index_bytes = 10
+        pool.indexes_loaded(thing)
+    assert [thing.index_bytes for thing in things] == [10, 0, 10]
+    b.index_bytes = 30
+    pool.indexes_loaded(b)
+    assert [thing.index_bytes for thing in things] == [0, 30, 0]
+    gone = Thing("gone")
+    gone.index_bytes = 30
+    pool.indexes_loaded(gone)  # not open: nothing is known of it
+    assert [thing.index_bytes for thing in (*things, gone)] == [0, 0, 0, 30]
+
+
 def test_a_log_that_is_read_through_keeps_few_indexes(monkeypatch):
     monkeypatch.setattr(open_files, "INDEX_BYTES", 100)
     monkeypatch.setattr(open_files, "_LOOK_EVERY", 1)

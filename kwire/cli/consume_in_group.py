@@ -1,7 +1,7 @@
 """`kwire consume --group`: the records of what partitions the group leaves to this member.
 
 What was printed is committed at once: a record is printed again only where this member is killed, or taken for gone by
-its group, in between.
+its group, in between, or ended amid the piece of output that it is in.
 """
 
 from __future__ import annotations
@@ -91,7 +91,14 @@ async def consume_in_group(
             wanted = [
                 record for record in records if ends is None or record.offset < ends[record.topic, record.partition]
             ]
-            printed = await _print(wanted[:left], member, render)
+            printed: list[ConsumedRecord] = []
+            try:
+                await _print(wanted[:left], member, render, printed)
+            except BaseException:
+                with trio.move_on_after(LEAVING_TIMEOUT) as scope:
+                    scope.shield = True
+                    await member.commit(_reached(before, consumer.positions, records, printed))
+                raise
             if left is not None:
                 left -= len(printed)
             reached = _reached(before, consumer.positions, records, printed)
@@ -100,6 +107,8 @@ async def consume_in_group(
 
     async def stop_at_signals() -> None:
         signals = [number for number in (SIGTERM, SIGHUP) if getsignal(number) is not SIG_IGN]
+        if not signals:
+            return
         with trio.open_signal_receiver(*signals) as received:
             async for number in received:
                 stopped_by.append(number)
@@ -121,19 +130,22 @@ async def consume_in_group(
 
 
 async def _print(
-    records: Sequence[ConsumedRecord], member: GroupMember, render: Callable[[ConsumedRecord], bytes]
-) -> Sequence[ConsumedRecord]:
-    """Those that were printed: not all of them where the group rebalances meanwhile, since nobody may read on soon."""
+    records: Sequence[ConsumedRecord],
+    member: GroupMember,
+    render: Callable[[ConsumedRecord], bytes],
+    printed: list[ConsumedRecord],
+) -> None:
+    """Adds to `printed` what was: not all where the group rebalances meanwhile, since nobody may read on soon."""
     piece, size = [], 0
     for number, record in enumerate(records, 1):
         piece.append(render(record))
         size += len(piece[-1])
         if size >= PIECE_BYTES or number == len(records):
             await write_patiently(b"".join(piece))
+            printed += records[len(printed) : number]
             if member.stale:
-                return records[:number]
+                return
             piece, size = [], 0
-    return records
 
 
 def _reached(

@@ -1,6 +1,7 @@
 """How a command runs and how it ends: one line about what went wrong and what to do, and an exit code.
 
-0 done, 1 it could not be done (or nobody reads the output), 2 wrong use or configuration, 130 stopped by Ctrl-C.
+0 done, 1 it could not be done (or nobody reads the output), 2 wrong use or configuration, 130 stopped by Ctrl-C, 143
+and 129 by SIGTERM and SIGHUP.
 """
 
 from __future__ import annotations

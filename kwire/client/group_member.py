@@ -14,11 +14,12 @@ of them, hands out partitions by ranges, as the assignor of that name of other c
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kwire.client.errors import ConnectionLost
+from kwire.client.errors import ClientError, ConnectionLost
 from kwire.client.group_offsets import commit_offsets
 from kwire.client.metadata import check
 from kwire.protocol.consumer_protocol.assignment import ConsumerProtocolAssignment
@@ -49,7 +50,7 @@ JOINING_TIMEOUT = 310.0
 """Seconds within which a coordinator has all members again: Java's have 300 of them by default."""
 
 LONG_WAIT = 10.0
-"""Seconds after which a connection that is lost is one that waited for others."""
+"""Seconds after which it was the others that were waited for."""
 
 HEARTBEAT_INTERVAL = 3.0
 
@@ -79,10 +80,10 @@ class GroupMember:
         self._generation = _NO_GENERATION
         self._stale = trio.Event()
         self._stale.set()
-        self._asked = 0.0
-        """When it last asked for what the coordinator answers when others have asked as well."""
-        self._counts: Mapping[str, int] | None = None
-        """How many partitions the topics had that this member handed out, as the leader."""
+        self._handed_out: Collection[str] = ()
+        """The topics of the group, where this member is the leader."""
+        self._counts: Mapping[str, int] = {}
+        """How many partitions they had then; those that did not exist are left out."""
         self._counted = 0.0
         """When that was."""
 
@@ -101,10 +102,6 @@ class GroupMember:
             try:
                 joined = await self._groups.at_coordinator(self._group, self._join)
                 assigned = await self._sync(joined)
-            except ConnectionLost:
-                if trio.current_time() - self._asked < LONG_WAIT:
-                    raise
-                continue  # the time that it waited for the others does not count as time in which nothing went well
             except KafkaError as error:
                 if error.code in _FORGOTTEN:
                     self._id = ""
@@ -135,10 +132,15 @@ class GroupMember:
     async def _is_to_hand_out_anew(self) -> bool:
         """Whether the topics that this member handed out have other partitions by now."""
         now = trio.current_time()
-        if self._counts is None or now - self._counted < METADATA_MAX_AGE:
+        if not self._handed_out or now - self._counted < METADATA_MAX_AGE:
             return False
         self._counted = now
-        return await self._groups.partition_counts(self._counts) != self._counts
+        with trio.move_on_after(HEARTBEAT_INTERVAL):  # no heartbeat is to wait for longer
+            with suppress(KafkaError, ClientError):
+                counts = await self._groups.partition_counts(self._handed_out)
+                # One that is not there may be just being made again, or not be known to that broker yet.
+                return counts != self._counts and counts.keys() >= self._counts.keys()
+        return False
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commits the offsets to read next. Where it is no member of this generation any more it is `stale`, and
@@ -181,15 +183,14 @@ class GroupMember:
             protocol_type=PROTOCOL_TYPE,
             protocols=[JoinGroupRequestProtocol(name=RANGE, metadata=subscription)],
         )
-        self._asked = trio.current_time()
-        response: JoinGroupResponse = await connection.call(request, timeout=JOINING_TIMEOUT)
+        response: JoinGroupResponse = await _answered_with_others(connection, request)
         if response.member_id:
             self._id = response.member_id
         check(response.error_code, f"group {self._group!r}")
         return response
 
     async def _sync(self, joined: JoinGroupResponse) -> list[TopicPartition]:
-        self._counts = None
+        self._handed_out = ()
         assignments = await self._assign(joined) if joined.leader == joined.member_id else []
         request = SyncGroupRequest(
             group_id=self._group,
@@ -201,8 +202,7 @@ class GroupMember:
         )
 
         async def ask(connection: Connection, coordinator: int) -> list[TopicPartition]:
-            self._asked = trio.current_time()
-            response = await connection.call(request, timeout=JOINING_TIMEOUT)
+            response = await _answered_with_others(connection, request)
             check(response.error_code, f"group {self._group!r}")
             if not response.assignment:
                 return []
@@ -217,9 +217,10 @@ class GroupMember:
 
     async def _assign(self, joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
         subscriptions = {member.member_id: subscribed_topics(member.metadata) for member in joined.members}
-        counts = await self._groups.partition_counts({topic for topics in subscriptions.values() for topic in topics})
+        topics = {topic for topics in subscriptions.values() for topic in topics}
+        counts = await self._groups.partition_counts(topics)
         assigned = assign_ranges(subscriptions, counts)
-        self._counts, self._counted = counts, trio.current_time()
+        self._handed_out, self._counts, self._counted = topics, counts, trio.current_time()
         return [
             SyncGroupRequestAssignment(
                 member_id=member,
@@ -234,6 +235,25 @@ class GroupMember:
             )
             for member, topics in assigned.items()
         ]
+
+
+async def _answered_with_others(connection: Connection, request: JoinGroupRequest | SyncGroupRequest) -> Any:
+    """The response, for which the coordinator may wait for other members.
+
+    Where a connection is lost that has waited for long, REBALANCE_IN_PROGRESS, so that it is joined again: the time
+    that others took is none in which nothing went well. Who does not want to wait any longer can leave, which is not to
+    wait behind this request.
+    """
+    asked = trio.current_time()
+    try:
+        return await connection.call(request, timeout=JOINING_TIMEOUT)
+    except ConnectionLost as error:
+        if trio.current_time() - asked < LONG_WAIT:
+            raise
+        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, str(error)) from error
+    except trio.Cancelled:
+        connection.close()
+        raise
 
 
 def assign_ranges(

@@ -76,8 +76,8 @@ class Producer:
 
     `acks` is 0, 1 or -1 (all in-sync replicas). `timeout` (seconds) is how long a leader may wait for its replicas.
     `on_delivery` is told of each batch that was sent: the partition, its records, and where they went.
-    A record that the broker refuses raises KafkaError from the `send` or `flush` that sent it; its whole batch is
-    dropped then, and so are the others that failed with it.
+    A record that the broker refuses raises KafkaError from the `send` or `flush` that sent it; what is left of its
+    batch is dropped then, and so are the others that failed with it.
     """
 
     def __init__(
@@ -149,7 +149,9 @@ class Producer:
             await self.flush()
 
     async def flush(self) -> dict[TopicPartition, Produced]:
-        """Sends everything gathered and returns where each batch went. Raises the first KafkaError."""
+        """Sends everything gathered and returns where each batch went, its first part where it was sent in parts.
+
+        Raises the first KafkaError."""
         batches, self._batches, self._size = self._batches, {}, 0
         for topic in {topic for topic, _ in batches}:
             self._turn(topic)
@@ -158,7 +160,8 @@ class Producer:
     async def send_batches(self, batches: Mapping[TopicPartition, Sequence[Record]]) -> dict[TopicPartition, Produced]:
         """One batch a partition, all leaders at once, passing errors retried. Offsets of the records are unused.
 
-        What is too large for a topic's max.message.bytes is sent in halves, one after the other.
+        What is too large for a topic's max.message.bytes is sent in halves, one after the other; where the first one
+        went is returned.
         """
         if not batches:
             return {}

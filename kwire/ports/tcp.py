@@ -86,6 +86,8 @@ class TcpListener:
             if room is not None:
                 await room()
             if self._transport.serves_enough:
+                if listening.fileno() < 0:
+                    return
                 starved = await self._pause(starved, os.strerror(errno.EMFILE))
                 continue
             try:

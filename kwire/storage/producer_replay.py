@@ -7,7 +7,7 @@ import logging
 from kwire.ports.files import File
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.header import BatchHeader
-from kwire.storage.damage import readable
+from kwire.storage.damage import Damaged, readable
 from kwire.storage.producer_state import ProducerStateManager, ProducerUpdate
 from kwire.storage.segments import Segments
 from kwire.storage.validated import Origin
@@ -42,12 +42,17 @@ def replay(
         for segment in segments.from_offset(producers.end_offset):
             if segment.base_offset >= end_offset:
                 break
-            found = segment.find(producers.end_offset)
+            try:
+                found = segment.find(producers.end_offset)
+            except Damaged:
+                found = 0, 0  # what is readable is gone through from the beginning
             if found is None:
                 continue
             for position, header in readable(segment.file, found[0], segment.size, segment.base_offset):
                 if header.base_offset >= end_offset:
                     break
+                if header.next_offset <= producers.end_offset:
+                    continue
                 take_up(producers, header, segment.file, position)
     producers.end_offset = end_offset
     if producers.entries or producers.snapshots:  # otherwise it would say nothing, and there may be thousands of logs

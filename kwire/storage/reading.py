@@ -204,8 +204,9 @@ def aborted(log: Log, offset: int, found: LogRead) -> list[AbortedTransaction]:
 
 
 def _offset_after(segment: Segment, part: FileSlice) -> int | None:
-    """An offset that the slice certainly does not reach; None where the segment's index knows none."""
+    """An offset that the slice certainly does not reach; None where the segment's index knows none, or is not in memory
+    any more."""
     end = part.position + part.size
-    if end >= segment.size:
+    if end >= segment.size or segment.indexes is None:
         return None
-    return segment.ready_indexes(may_block=True).offsets.offset_at_or_after(end)
+    return segment.indexes.offsets.offset_at_or_after(end)

@@ -162,13 +162,14 @@ class Segment:
         """Forgets the file and, of a sealed segment, the indexes; whoever still sends from the file keeps it open."""
         self._file = None
         self.drop_indexes()
+        if self.indexes is None:
+            self._transactions = None
 
     def drop_indexes(self) -> None:
-        """Forgets the indexes of a sealed segment."""
+        """Forgets the indexes of a sealed segment, but for its aborted transactions: there are few."""
         if self.recent is None and self.indexes is not None and self.indexes.settled:
             self._newest = self.indexes.newest
             self.indexes = None
-            self._transactions = None
 
     @property
     def index_bytes(self) -> int:
@@ -206,7 +207,8 @@ class Segment:
 
     def build_indexes(self, file: File) -> SegmentIndexes:
         """From the batches' headers. `file` is the segment's; for any thread."""
-        known = () if self.indexes is None else self.indexes.offsets.positions
+        indexes = self.indexes  # another thread may drop it
+        known = () if indexes is None else indexes.offsets.positions
         return SegmentIndexes.build(file, self.size, self.base_offset, self.index_interval, known)
 
     def ready_indexes(self, *, may_block: bool) -> SegmentIndexes:
@@ -300,10 +302,10 @@ class Segment:
 
         For any thread, while nobody else uses the segment.
         """
-        self.recent = None
         if self.size and self.indexes is not None:  # else nothing was appended since they were completed before
             self.indexes.end()
             self.persist_indexes()
+        self.recent = None  # from now on the indexes may be dropped
         path = self.path(layout.LOG)
         if self.files.file_size(path) > self.size:  # preallocated, or with a reserve
             self.files.open(path).truncate(self.size)

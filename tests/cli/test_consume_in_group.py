@@ -21,7 +21,7 @@ from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, C
 from kwire.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kwire.protocol.messages.describe_groups import DescribeGroupsRequest
 from kwire.protocol.types import TopicPartition
-from tests.broker.apis import transactions
+from tests.broker.apis import groups, transactions
 from tests.broker.scene import HOST, PORT, Scene, running
 
 DELAYED = {"group.initial.rebalance.delay.ms": "3000"}
@@ -208,3 +208,64 @@ async def test_it_leaves_its_group_when_it_is_ended(number: signal.Signals, auto
         assert ended == [128 + number]
         response = await scene.call(DescribeGroupsRequest(groups=["g"]), 5)
         assert (response.groups[0].group_state, response.groups[0].members) == ("Empty", [])
+
+
+async def test_what_was_printed_when_it_is_ended_is_committed(autojump_clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def patiently(data: bytes) -> None:
+        await trio.sleep(1)
+
+    monkeypatch.setattr(consume_in_group_module, "write_patiently", patiently)
+    monkeypatch.setattr(consume_in_group_module, "PIECE_BYTES", 0)
+    async with running() as scene, trio.open_nursery() as nursery:
+        await scene.create("t")
+        await scene.produce("t", b"a", b"b", b"c", b"d")
+        printed: list[bytes | None] = []
+
+        async def until_ended() -> None:
+            with pytest.raises(CommandError):
+                await consume(scene, printed)
+
+        nursery.start_soon(until_ended)
+        await trio.sleep(2.5)
+        assert printed == [b"a", b"b", b"c"]  # of which the last one is not out yet
+        signal.raise_signal(signal.SIGTERM)
+        await trio.sleep(1)
+        assert await committed(scene) == {("t", 0): 2}
+
+
+async def test_it_leaves_though_it_waits_for_others(autojump_clock) -> None:
+    async with running() as scene, trio.open_nursery() as nursery:
+        await scene.create("t")
+        await groups.join(scene, group_id="group", rebalance_timeout_ms=300_000, session_timeout_ms=600_000)
+        client = Client(scene.network.transport("cli"), [(HOST, PORT)])
+        ended: list[float] = []
+
+        async def until_ended() -> None:
+            with pytest.raises(CommandError):
+                await consume_in_group(
+                    client, groups.GROUP, "t", BEGINNING, True, None, bytes, Isolation.READ_COMMITTED
+                )
+            ended.append(trio.current_time())
+
+        nursery.start_soon(until_ended)
+        await trio.sleep(20)
+        signal.raise_signal(signal.SIGTERM)
+        began = trio.current_time()
+        await trio.sleep(10)
+        assert ended[0] - began < 1
+        response = await scene.call(DescribeGroupsRequest(groups=[groups.GROUP]), 5)
+        assert len(response.groups[0].members) == 1
+
+
+async def test_signals_that_are_ignored_end_nothing(autojump_clock) -> None:
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        async with running() as scene:
+            await scene.create("t")
+            await scene.produce("t", b"a")
+            printed: list[bytes | None] = []
+            await consume(scene, printed)
+            assert printed == [b"a"]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

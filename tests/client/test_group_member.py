@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import chain
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kwire.client.client import Client
+from kwire.client.errors import ConnectionLost
 from kwire.client.group_member import (
     HEARTBEAT_INTERVAL,
     METADATA_MAX_AGE,
@@ -184,6 +186,45 @@ async def test_partitions_that_are_added_are_handed_out(autojump_clock) -> None:
         assert await settled(first, second) == [ALL[:3], ALL[3:]]
         await trio.sleep(3 * METADATA_MAX_AGE)
         assert first.joins == joins + 1
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_topic_that_comes_later_is_handed_out(autojump_clock) -> None:
+    async with running() as scene, trio.open_nursery() as nursery:
+        reader = Reader(scene, "a")
+        nursery.start_soon(reader.live)
+        assert await settled(reader) == [[]]
+        await scene.create("t", PARTITIONS)
+        await trio.sleep(METADATA_MAX_AGE + HEARTBEAT_INTERVAL)
+        assert await settled(reader) == [ALL]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_look_that_fails_ends_nothing(autojump_clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[float] = []
+
+    async def failing(groups: Groups, topics: Collection[str]) -> dict[str, int]:
+        looks.append(trio.current_time())
+        match len(looks):
+            case 1:
+                raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+            case 2:
+                raise ConnectionLost("gone")
+            case 3:
+                return {}
+        await trio.sleep_forever()
+        return {}
+
+    async with running() as scene, trio.open_nursery() as nursery:
+        await scene.create("t", PARTITIONS)
+        reader = Reader(scene, "a")
+        nursery.start_soon(reader.live)
+        await settled(reader)
+        monkeypatch.setattr(Groups, "partition_counts", failing)
+        await trio.sleep(5 * METADATA_MAX_AGE)
+        assert len(looks) >= 4
+        assert await settled(reader) == [ALL]
+        assert reader.joins == 1
         nursery.cancel_scope.cancel()
 
 

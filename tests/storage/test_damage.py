@@ -218,3 +218,15 @@ def test_a_truncation_to_what_is_damaged_takes_it_with_it(damaged):
     assert read_all(log)[-1] == (damaged, "new")
     run(log.close)
     assert [offset for offset, _ in read_all(place.open())] == list(range(damaged + 1))
+
+
+def test_producers_are_known_from_what_is_readable_after_a_truncation():
+    """Though what the log begins with is damaged."""
+    place, positions = written()
+    forget_the_stop(place)
+    flip(place, positions[0] + IN_HEADER["length"])
+    log = place.open()
+    log.truncate_to(COUNT - 2)
+    (entry,) = log.producer_state.entries.values()
+    assert (entry.last_sequence, entry.last_offset) == (COUNT - 3, COUNT - 3)
+    assert log.producer_state.end_offset == log.log_end_offset == COUNT - 2

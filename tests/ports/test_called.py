@@ -324,6 +324,13 @@ async def test_one_that_can_not_send_harms_nobody_else(server: Server, nursery: 
         assert await has_come(client, 6) == b"answer"
 
 
+async def attend_and_send(stream: TcpStream, notes: Notes) -> None:
+    """As a connection does: what the stream leaves to its task is sent by that."""
+    while True:
+        await stream.attend(notes)
+        await stream.send([])
+
+
 @pytest.mark.parametrize("size", [1000, 8_000_000])
 async def test_nothing_is_held_back_when_all_is_sent(
     server: Server, nursery: trio.Nursery, tmp_path: Path, size: int
@@ -335,12 +342,7 @@ async def test_nothing_is_held_back_when_all_is_sent(
     notes = Notes(stream)
     notes.answers = lambda data: [b"header", FileSlice(file, 0, size), b"trailer"]
 
-    async def serve() -> None:
-        while True:
-            await stream.attend(notes)
-            await stream.send([])
-
-    nursery.start_soon(serve)
+    nursery.start_soon(attend_and_send, stream, notes)
     client.send(b"x")
     assert await has_come(client, size + 13) == b"header" + pattern(size) + b"trailer"
     await trio.testing.wait_all_tasks_blocked()
@@ -384,12 +386,7 @@ async def test_what_waits_for_room_for_long_is_loaded_by_a_thread(
         ]
         expected = b"header" + pattern(LARGE)[:between] + b"between" + pattern(LARGE)[between:] + b"trailer"
 
-        async def serve() -> None:
-            while True:
-                await stream.attend(notes)
-                await stream.send([])
-
-        nursery.start_soon(serve)
+        nursery.start_soon(attend_and_send, stream, notes)
         client.send(b"x")
         await until(lambda: stream.held_up)
         sent = stream.sent - len(b"header")
@@ -425,12 +422,7 @@ async def test_what_comes_behind_other_parts_is_not_sent_cold_either(
         file = ColdFile(opened.name, opened.fileno())
         notes.answers = lambda data: [pattern(LARGE), FileSlice(cast(File, file), 0, 1000)]
 
-        async def serve() -> None:
-            while True:
-                await stream.attend(notes)
-                await stream.send([])
-
-        nursery.start_soon(serve)
+        nursery.start_soon(attend_and_send, stream, notes)
         client.send(b"x")
         await until(lambda: stream.held_up)
         assert await has_come(client, LARGE + 1000) == pattern(LARGE) + pattern(1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 
 import pytest
 import trio
@@ -186,6 +187,16 @@ async def test_it_goes_on_where_what_it_would_read_is_gone(
     assert capsys.readouterr().err == "kwire: OFFSET_OUT_OF_RANGE: t-0 at offset 0: goes on at the beginning\n"
 
 
+@pytest.fixture
+def as_signals_are_by_default() -> Iterator[None]:
+    """Whoever runs the tests may have had them ignored, as nohup does."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("as_signals_are_by_default")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 async def test_it_leaves_its_group_when_it_is_ended(number: signal.Signals, autojump_clock) -> None:
     async with running() as scene, trio.open_nursery() as nursery:
@@ -210,6 +221,7 @@ async def test_it_leaves_its_group_when_it_is_ended(number: signal.Signals, auto
         assert (response.groups[0].group_state, response.groups[0].members) == ("Empty", [])
 
 
+@pytest.mark.usefixtures("as_signals_are_by_default")
 async def test_what_was_printed_when_it_is_ended_is_committed(autojump_clock, monkeypatch: pytest.MonkeyPatch) -> None:
     async def patiently(data: bytes) -> None:
         await trio.sleep(1)
@@ -233,6 +245,7 @@ async def test_what_was_printed_when_it_is_ended_is_committed(autojump_clock, mo
         assert await committed(scene) == {("t", 0): 2}
 
 
+@pytest.mark.usefixtures("as_signals_are_by_default")
 async def test_it_leaves_though_it_waits_for_others(autojump_clock) -> None:
     async with running() as scene, trio.open_nursery() as nursery:
         await scene.create("t")

@@ -176,9 +176,8 @@ class Broker:
             log_dirs = LogDirs(self)
             await self._register(specs, listeners, log_dirs.to_register())
             objects = await self._open_objects()
-            await replicas.start(
-                store.image
-            )  # up to `subscribe` nothing is awaited: what came meanwhile would be missed
+            await replicas.start(store.image)
+            # Up to `subscribe` nothing is awaited: what came meanwhile would be missed.
             self.coordinators = Coordinators(self)
             store.subscribe(self._on_metadata)
             await log_dirs.settle()

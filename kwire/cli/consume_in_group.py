@@ -95,8 +95,8 @@ async def consume_in_group(
             try:
                 await _print(wanted[:left], member, render, printed)
             except BaseException:
-                with trio.move_on_after(LEAVING_TIMEOUT) as scope:
-                    scope.shield = True
+                with trio.move_on_after(LEAVING_TIMEOUT) as scope, suppress(KafkaError, ClientError):
+                    scope.shield = True  # why it ends is to be told, not that this failed
                     await member.commit(_reached(before, consumer.positions, records, printed))
                 raise
             if left is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pytest
 import trio
@@ -14,6 +14,7 @@ from kwire.cli.positions import BEGINNING, END
 from kwire.cli.running import CommandError
 from kwire.client.client import Client
 from kwire.client.consumer import ConsumedRecord, Consumer
+from kwire.client.group_member import GroupMember
 from kwire.client.group_offsets import committed_offsets
 from kwire.client.groups import Groups
 from kwire.client.offsets import Isolation
@@ -243,6 +244,27 @@ async def test_what_was_printed_when_it_is_ended_is_committed(autojump_clock, mo
         signal.raise_signal(signal.SIGTERM)
         await trio.sleep(1)
         assert await committed(scene) == {("t", 0): 2}
+
+
+async def test_why_it_ends_is_told_though_nothing_can_be_committed(
+    autojump_clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def closed(data: bytes) -> None:
+        raise BrokenPipeError
+
+    async def refused(member: GroupMember, offsets: Mapping[TopicPartition, int]) -> None:
+        raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+    monkeypatch.setattr(consume_in_group_module, "write_patiently", closed)
+    async with running() as scene:
+        await scene.create("t")
+        await consume(scene, [])  # so that the group has a place
+        await scene.produce("t", b"a")
+        monkeypatch.setattr(GroupMember, "commit", refused)
+        with pytest.raises(BaseExceptionGroup) as ended:
+            await consume(scene, [])
+        assert ended.group_contains(BrokenPipeError)
+        assert not ended.group_contains(KafkaError)
 
 
 @pytest.mark.usefixtures("as_signals_are_by_default")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from benchmarks.first_produce import produce_first
@@ -24,6 +26,11 @@ RunProduce = Callable[[Produce, str, str], Sent]
 
 _SETTLE_S = 3.0
 """After the start, before idle memory is read: what starting left to do is done by then."""
+
+_DELETED_AFTER_MS = 1000
+_DELETED_WITHIN_S = 120.0
+_OF_A_CLIENT = re.compile(r"(?!__).*-(\d+|delete)")
+"""The folders of partitions that clients made, or that were deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +125,17 @@ def cost(cpu: float, records: int, size: int, done: str = "") -> Figures:
     return {f"CPU s per M{done}": cpu / records * 1e6, f"CPU s per GB{done}": cpu / (records * size) * 1e9}
 
 
+def _remove_topics(broker: Any) -> None:
+    """Deletes the topics that clients made, and waits until their files are gone: the disk would be busy with
+    gigabytes of them while the next side is measured. Raises RuntimeError where they stay."""
+    delete_topics(broker.bootstrap)
+    deadline = time.monotonic() + _DELETED_WITHIN_S
+    while left := [entry.name for entry in Path(broker.data_dir).iterdir() if _OF_A_CLIENT.fullmatch(entry.name)]:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"not removed within {_DELETED_WITHIN_S:.0f} s: {left}")
+        time.sleep(0.1)
+
+
 class Steady:
     """Brokers that live on from step to step, each warmed by millions of records before it is measured, and a producer
     that lives as long."""
@@ -135,11 +153,12 @@ class Steady:
             broker = self._brokers.get(id(make))
             if broker is None:
                 broker = self._brokers[id(make)] = make()
+                broker.config["log.segment.delete.delay.ms"] = _DELETED_AFTER_MS
                 broker.start()
                 self._warm(broker)
             forget_peak(broker.pid)
             figures = _with_memory(measure, broker)
-            delete_topics(broker.bootstrap)  # all steps together would take a hundred GB
+            _remove_topics(broker)  # all steps together would take a hundred GB
             return figures
 
         return on_one
@@ -155,4 +174,5 @@ class Steady:
             topic = new_topic(broker.bootstrap, partitions)
             self.producer.run(Produce(self._warm_up // 2, 100, partitions, "1"), broker.bootstrap, topic)
             consume(broker.bootstrap, topic, partitions, self._warm_up // 2)
+        _remove_topics(broker)
         make_ready()  # as before each measurement (disturbance.py): this one began before the warming

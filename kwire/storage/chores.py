@@ -2,11 +2,15 @@
 
 A chore is due at a time; mostly it is a function for a worker thread. One task (`run`) starts the chores; one that
 fails with an OSError takes its log dir offline, as any failing access does.
+
+What removes files runs one at a time in a log dir: the system is busy for long with large ones, and several at once
+would keep the processors from the event loop, and all other chores from their places.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from heapq import heapify, heappop, heappush
@@ -31,6 +35,7 @@ class _Chore(NamedTuple):
     log_dir: LogDir
     task: Callable[[], Awaitable[None]]
     makes_room: bool = False
+    removes: bool = False
 
 
 class Chores:
@@ -40,6 +45,8 @@ class Chores:
         self._executor = executor
         self._clock = clock
         self._queue: list[_Chore] = []
+        self._removals: dict[LogDir, deque[_Chore]] = {}
+        """Of the log dirs in which a removal is under way: those that are due behind it."""
         self._numbers = count()
         self._changed = trio.Event()
 
@@ -51,11 +58,13 @@ class Chores:
         done: Callable[[], None] | None = None,
         *,
         holding: trio.Lock | None = None,
+        removes: bool = False,
         makes_room: bool = False,
     ) -> None:
         """`work` will be run in a worker thread `delay_ms` from now, and then `done` on the event loop.
 
-        `holding`: a lock that is held meanwhile. `makes_room`: it may be done earlier, where that is needed.
+        `holding`: a lock that is held meanwhile. `removes`: it removes files, behind those that are due before it.
+        `makes_room`: it may be done earlier, where that is needed.
         """
 
         async def task() -> None:
@@ -64,17 +73,14 @@ class Chores:
             if done is not None:
                 done()
 
-        self._put(delay_ms, log_dir, task, makes_room=makes_room)
+        due = self._clock.monotonic() + delay_ms / 1000
+        self._put(_Chore(due, next(self._numbers), log_dir, task, makes_room, removes))
 
     def soon(self, log_dir: LogDir, task: Callable[[], Awaitable[None]]) -> None:
         """`task` will be awaited on the event loop."""
-        self._put(0, log_dir, task)
+        self._put(_Chore(self._clock.monotonic(), next(self._numbers), log_dir, task))
 
-    def _put(
-        self, delay_ms: int, log_dir: LogDir, task: Callable[[], Awaitable[None]], *, makes_room: bool = False
-    ) -> None:
-        due = self._clock.monotonic() + delay_ms / 1000
-        chore = _Chore(due, next(self._numbers), log_dir, task, makes_room)
+    def _put(self, chore: _Chore) -> None:
         heappush(self._queue, chore)
         if self._queue[0] is chore:
             self._changed.set()
@@ -90,7 +96,14 @@ class Chores:
                     self._changed = trio.Event()
                     with trio.move_on_after(wait):
                         await self._changed.wait()
-                nursery.start_soon(self._run_one, places, heappop(self._queue))
+                chore = heappop(self._queue)
+                if chore.removes:
+                    if chore.log_dir in self._removals:
+                        self._removals[chore.log_dir].append(chore)
+                        places.release()
+                        continue
+                    self._removals[chore.log_dir] = deque()
+                nursery.start_soon(self._run_one, places, chore)
 
     def _until_due(self) -> float:
         """Seconds until the next chore is due."""
@@ -103,15 +116,29 @@ class Chores:
 
     async def make_room(self, log_dir: LogDir) -> None:
         """Does at once what makes room in that dir."""
-        while chore := next((chore for chore in self._queue if chore.makes_room and chore.log_dir is log_dir), None):
-            self._queue.remove(chore)
-            heapify(self._queue)
+        while chore := self._take_what_makes_room(log_dir):
             await self._do_or_keep(chore)
+
+    def _take_what_makes_room(self, log_dir: LogDir) -> _Chore | None:
+        for chores in self._queue, self._removals.get(log_dir, deque()):
+            for chore in chores:
+                if chore.makes_room and chore.log_dir is log_dir:
+                    chores.remove(chore)
+                    heapify(self._queue)
+                    return chore
+        return None
 
     async def _run_one(self, places: trio.Semaphore, chore: _Chore) -> None:
         try:
             await self._do_or_keep(chore)
+            if chore.removes:
+                behind = self._removals[chore.log_dir]
+                while behind:
+                    await self._do_or_keep(behind.popleft())
         finally:
+            if chore.removes:
+                for left in self._removals.pop(chore.log_dir):
+                    heappush(self._queue, left)
             places.release()
 
     async def _do_or_keep(self, chore: _Chore) -> None:

@@ -243,7 +243,7 @@ class LogManager:
             with suppress(FileNotFoundError):
                 self.services.files.remove_tree(folder)
 
-        self.services.chores.later(delay_ms, log_dir, remove)
+        self.services.chores.later(delay_ms, log_dir, remove, removes=True)
 
     async def guarded(self, log_dir: LogDir, function: Callable[..., T], *arguments: object) -> T:
         """Runs a function in a worker thread; an OSError takes the dir offline."""

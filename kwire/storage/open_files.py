@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Protocol
 
-INDEX_BYTES = 64 * 1024 * 1024
+INDEX_BYTES = 32 * 1024 * 1024
 """What the indexes of sealed segments take in memory, all together, but for a few that were loaded since the last look:
 of a segment of 1 GiB it is 1.3 MB with the producers' default batches, and 5 with small ones."""
 

@@ -131,4 +131,4 @@ def remove_files(
             with suppress(FileNotFoundError):  # the whole partition was deleted meanwhile
                 files.remove(path)
 
-    log.services.chores.later(log.config.file_delete_delay_ms, log.log_dir, remove, makes_room=replaced)
+    log.services.chores.later(log.config.file_delete_delay_ms, log.log_dir, remove, removes=True, makes_room=replaced)

@@ -11,6 +11,19 @@ from kwire.storage.chores import Chores
 from kwire.storage.log_dir import LogDir
 
 
+class ThreadlessExecutor:
+    """What it runs takes `seconds`, and is finished once it has begun, as in a thread."""
+
+    def __init__(self, seconds):
+        self._seconds = seconds
+
+    async def run(self, function, *arguments):
+        await trio.lowlevel.checkpoint()
+        with trio.CancelScope(shield=True):
+            await trio.sleep(self._seconds)
+        return function(*arguments)
+
+
 async def test_chores_run_when_they_are_due(autojump_clock):
     clock = TrioClock()
     chores = Chores(InlineExecutor(), clock)
@@ -108,3 +121,52 @@ async def test_a_chore_that_breaks_does_not_end_the_others(autojump_clock):
         nursery.cancel_scope.cancel()
     assert done == [1]
     assert log_dir.online
+
+
+async def test_removals_of_a_dir_run_one_at_a_time_and_keep_nobody_waiting(autojump_clock):
+    chores = Chores(ThreadlessExecutor(seconds=10), TrioClock())
+    log_dir, other = LogDir(MemoryFileSystem(), "/d"), LogDir(MemoryFileSystem(), "/e")
+    done = []
+
+    def note(name):
+        return lambda: done.append((name, trio.current_time() - start))
+
+    async with trio.open_nursery() as nursery:
+        start = trio.current_time()
+        nursery.start_soon(chores.run)
+        for number in range(6):
+            chores.later(number, log_dir, note(number), removes=True)
+        chores.later(100, other, note("other"), removes=True)
+        chores.later(1_000, log_dir, note("no removal"))
+        await trio.sleep(100)
+        nursery.cancel_scope.cancel()
+    assert done == [
+        (0, 10.0),
+        ("other", 10.1),
+        ("no removal", 11.0),
+        *((number, 10.0 + 10 * number) for number in range(1, 6)),
+    ]
+
+
+async def test_removals_that_wait_for_another_make_room_and_are_left_at_the_end(autojump_clock):
+    chores = Chores(ThreadlessExecutor(seconds=10), TrioClock())
+    log_dir = LogDir(MemoryFileSystem(), "/d")
+    done = []
+    start = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(chores.run)
+        for number in range(4):
+            chores.later(0, log_dir, partial(done.append, number), removes=True, makes_room=number in (1, 3))
+        await trio.sleep(1)
+        await chores.make_room(log_dir)
+        assert (done, trio.current_time() - start) == ([0, 1, 2, 3], 21.0)  # 1 and then 3 beside the others
+        nursery.cancel_scope.cancel()
+    for number in range(4, 7):
+        chores.later(0, log_dir, partial(done.append, number), removes=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(chores.run)
+        await trio.sleep(1)
+        nursery.cancel_scope.cancel()
+    assert done[4:] == [4]
+    await chores.finish_due()
+    assert done[4:] == [4, 5, 6]

@@ -52,7 +52,8 @@ class Target:
     def take(self, read: PartitionRead | None, error: KafkaError | None = None) -> None:
         """Notes what a read brought."""
         self.read = read
-        self.error = error
+        # With its traceback it would have the frame that has this: a cycle.
+        self.error = None if error is None else error.with_traceback(None)
         self.size = 0
         self.urgent = error is not None
         if read is not None:

@@ -104,12 +104,16 @@ class IsrUpdater:
         while True:
             await self._arrived.wait()
             self._arrived = trio.Event()
-            proposals, self._proposals = self._proposals, []
-            again = await self._commit(proposals)
-            if again:
+            if await self._round():
                 await trio.sleep(RETRY_BACKOFF_S)
-                self._proposals = again + self._proposals
                 self._arrived.set()
+
+    async def _round(self) -> bool:
+        """Serves those that there are; whether some are to be tried again, which are there behind it."""
+        proposals, self._proposals = self._proposals, []
+        again = await self._commit(proposals)
+        self._proposals = again + self._proposals
+        return bool(again)
 
     async def _commit(self, proposals: list[IsrProposal]) -> list[IsrProposal]:
         """One commit of all that is valid. Returns the proposals to try again."""

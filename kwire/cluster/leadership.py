@@ -69,7 +69,8 @@ class Leadership:
         """By broker id."""
         self._partition = partition
         self._surroundings = surroundings
-        self._pending: IsrProposal | None = None
+        self._pending: object | None = None
+        """Stands for the proposal whose outcome is awaited."""
 
     def take(self, state: PartitionImage, *, new_epoch: bool) -> None:
         """Follows a state of the partition in which this broker leads."""
@@ -194,16 +195,17 @@ class Leadership:
             follower = self.followers.get(broker)
             epochs[broker] = ANY_EPOCH if follower is None or follower.broker_epoch is None else follower.broker_epoch
         partition = self._partition
+        pending = self._pending = object()  # not the proposal, which has the functions: they would be a cycle
 
         def committed(state: PartitionImage) -> None:
-            if self._pending is proposal and state.partition_epoch >= partition.partition_epoch:
+            if self._pending is pending and state.partition_epoch >= partition.partition_epoch:
                 partition.partition_epoch = state.partition_epoch
                 self._agreed(state.isr)
 
         def refused(code: ErrorCode) -> None:
             # This refusal tells that the proposal was made on top of the newest state and did not come true. After any
             # other the state is in doubt, and the proposal stays until the metadata say more.
-            if self._pending is proposal and code is ErrorCode.INELIGIBLE_REPLICA:
+            if self._pending is pending and code is ErrorCode.INELIGIBLE_REPLICA:
                 self._agreed(self.isr)
 
         proposal = IsrProposal(
@@ -215,7 +217,6 @@ class Leadership:
             committed,
             refused,
         )
-        self._pending = proposal
         self.maximal_isr = max(self.isr, isr, key=len)
         self._surroundings.propose_isr(proposal)
 

@@ -125,6 +125,8 @@ class Partition(Replica):
         self.leadership = self._writable = None
         self.changed()
         await self._role_is_free()
+        if self.log is not None:
+            self.log.listener = None  # no cycle keeps what was deleted
 
     def lose_log(self) -> None:
         """The log dir is offline: from now on everything answers KAFKA_STORAGE_ERROR."""

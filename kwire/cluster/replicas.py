@@ -267,6 +267,9 @@ class ReplicaManager:
     async def _shrink_isrs(self) -> None:
         while True:
             await trio.sleep(self.max_lag_ms / 2000)
-            for partition in self.partitions.values():
-                if partition.leadership is not None:
-                    partition.leadership.shrink_isr()
+            self._shrink_each()
+
+    def _shrink_each(self) -> None:
+        for partition in self.partitions.values():
+            if partition.leadership is not None:
+                partition.leadership.shrink_isr()

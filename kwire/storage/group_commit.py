@@ -41,12 +41,12 @@ class _Round:
 
 
 class GroupCommit:
-    """The flushes of one log. For the event loop's thread."""
+    """The flushes of one log, which has this and is told with each: no cycle keeps what was deleted. For the event
+    loop's thread."""
 
-    __slots__ = ("_failure", "_holder", "_log", "_next", "_released", "_under_way")
+    __slots__ = ("_failure", "_holder", "_next", "_released", "_under_way")
 
-    def __init__(self, log: Log) -> None:
-        self._log = log
+    def __init__(self) -> None:
         self._under_way: _Round | None = None
         self._next: _Round | None = None
         self._failure: OSError | None = None
@@ -64,8 +64,8 @@ class GroupCommit:
         ]
         return min(waiting, default=None)
 
-    async def flush(self, offset: int, first_offset: int | None = None) -> None:
-        """Returns when the log is on the disk up to `offset` (exclusive). Raises OSError.
+    async def flush(self, log: Log, offset: int, first_offset: int | None = None) -> None:
+        """Returns when `log` is on the disk up to `offset` (exclusive). Raises OSError.
 
         `first_offset`: where the append begins that waits for this.
         """
@@ -78,7 +78,7 @@ class GroupCommit:
             turn.first_offset = first_offset
         if leads:
             with trio.CancelScope(shield=True):  # the others depend on it
-                await self._lead(turn)
+                await self._lead(log, turn)
         else:
             await turn.ended.wait()
         if turn.error is not None:
@@ -97,7 +97,7 @@ class GroupCommit:
                 self._released = None
                 released.set()
 
-    async def _lead(self, turn: _Round) -> None:
+    async def _lead(self, log: Log, turn: _Round) -> None:
         while True:
             if self._released is not None:
                 await self._released.wait()
@@ -110,10 +110,10 @@ class GroupCommit:
             if self._failure is not None:
                 raise self._failure
             folder = None
-            while folder != self._log.dir and not self._log.deleted:  # again where it moved: its files are others now
-                folder = self._log.dir
-                work, done = flushing.flush_up_to(self._log, turn.offset)
-                await self._log.services.executor.run(work)
+            while folder != log.dir and not log.deleted:  # again where it moved: its files are others now
+                folder = log.dir
+                work, done = flushing.flush_up_to(log, turn.offset)
+                await log.services.executor.run(work)
                 done()
             turn.error = None
         except OSError as error:

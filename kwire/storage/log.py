@@ -369,7 +369,7 @@ class Log:
         """
         self.check_usable()
         try:
-            await self._group_commit().flush(self.log_end_offset if offset is None else offset, first_offset)
+            await self._group_commit().flush(self, self.log_end_offset if offset is None else offset, first_offset)
         except OSError as error:
             raise self.failed("flush", error) from error
 
@@ -379,7 +379,7 @@ class Log:
 
     def _group_commit(self) -> GroupCommit:
         if self.commits is None:
-            self.commits = GroupCommit(self)
+            self.commits = GroupCommit()
         return self.commits
 
     @property

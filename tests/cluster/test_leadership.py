@@ -1,5 +1,8 @@
 """Who is in sync, and what the high watermark waits for, while proposals for the ISR are under way."""
 
+import gc
+import weakref
+
 import pytest
 import trio
 
@@ -115,3 +118,18 @@ async def test_the_high_watermark_waits_for_who_is_about_to_join(cluster, autoju
     await trio.sleep(LAG + 1)
     await cluster[1].append(b"d")
     assert partition.log.high_watermark == 4
+
+
+async def test_a_proposal_goes_without_the_collector(cluster, autojump_clock):
+    await cluster.create(isr=(1,))
+    gc.collect()
+    gc.disable()
+    try:
+        await fetch(cluster, 0)
+        (proposal,) = cluster.proposals
+        cluster.proposals.clear()
+        kept = weakref.ref(proposal.committed)
+        del proposal
+        assert kept() is None
+    finally:
+        gc.enable()

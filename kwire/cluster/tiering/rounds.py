@@ -44,22 +44,26 @@ class Rounds(Generic[T]):
         """Until cancelled."""
         async with trio.open_nursery() as nursery:
             while True:
-                found = {self._key(one): one for one in self._find()}
-                kept = found.keys() | self._busy
-                self._retries = {key: retry for key, retry in self._retries.items() if key in kept}
-                for key, one in found.items():
-                    retry = self._retries.get(key) or _Retry(settings, randomness)
-                    if key in self._busy or not retry.due:
-                        continue
-                    while len(self._busy) >= self._at_once():
-                        self._done = trio.Event()
-                        await self._done.wait()
-                    self._busy.add(key)
-                    nursery.start_soon(self._do, key, one, retry)
+                await self._begin_each(nursery, settings, randomness)
                 soonest = min(
                     (retry.at for key, retry in self._retries.items() if key not in self._busy), default=float("inf")
                 )
                 await trio.sleep_until(min(trio.current_time() + settings.task_interval_s, soonest))
+
+    async def _begin_each(self, nursery: trio.Nursery, settings: TieringSettings, randomness: Randomness) -> None:
+        """The work on all that is due."""
+        found = {self._key(one): one for one in self._find()}
+        kept = found.keys() | self._busy
+        self._retries = {key: retry for key, retry in self._retries.items() if key in kept}
+        for key, one in found.items():
+            retry = self._retries.get(key) or _Retry(settings, randomness)
+            if key in self._busy or not retry.due:
+                continue
+            while len(self._busy) >= self._at_once():
+                self._done = trio.Event()
+                await self._done.wait()
+            self._busy.add(key)
+            nursery.start_soon(self._do, key, one, retry)
 
     async def _do(self, key: TopicIdPartition, one: T, retry: _Retry) -> None:
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import tracemalloc
-from collections.abc import Iterator
 
 import pytest
 import trio
@@ -61,14 +60,6 @@ def kept(topic: str) -> list[object]:
     objects = gc.get_objects()
     found: list[object] = [each for each in objects if isinstance(each, Log | Partition) and each.topic == topic]
     return found + [each for each in objects if isinstance(each, Segment) and f"/{topic}-" in each.dir]
-
-
-@pytest.fixture
-def no_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 async def wait_for_records(here: Scene) -> None:

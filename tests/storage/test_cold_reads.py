@@ -1,6 +1,5 @@
 """Reads of what is not in the page cache: never on the event loop's thread."""
 
-import gc
 import os
 import threading
 import time
@@ -164,15 +163,6 @@ async def test_a_slice_outlives_its_segment(place):
     assert isinstance(found.slice, FileSlice)
     assert found.slice.file.fileno() == descriptor
     assert found.slice.read() == expected
-
-
-@pytest.fixture
-def no_collector():
-    """The garbage collector does not come for what is in a cycle: on a quiet broker it may be long in coming."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
 
 
 @pytest.mark.usefixtures("no_collector")

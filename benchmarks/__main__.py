@@ -8,6 +8,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+from benchmarks.latency import FULL_S, QUICK_S
 from benchmarks.pairs import run, version_of
 from benchmarks.plots import draw
 from benchmarks.report import markdown, read, write
@@ -24,6 +25,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--only", action="append", help="steps whose name contains this; may be repeated")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the records of each load")
     parser.add_argument("--full", action="store_true", help="all steps, with more data and longer")
+    parser.add_argument(
+        "--latency-seconds",
+        type=float,
+        help=f"seconds of a steady latency (default {QUICK_S:.0f}; with --full {FULL_S:.0f}: five are an hour)",
+    )
     parser.add_argument("--output", type=Path, help="where results are written (default benchmarks/results)")
     parser.add_argument("--resume", action="store_true", help="keep the steps of an earlier run, measure the others")
     parser.add_argument(
@@ -37,7 +43,14 @@ def main(arguments: list[str]) -> int:
         other = None if options.against is None else version_of(options.against)
     except ValueError as error:
         parser.error(f"--against: {error}")
-    measured_with = {"full": options.full, "pairs": options.pairs, "warm_up": options.warm_up, "scale": options.scale}
+    latency_s = options.latency_seconds or (FULL_S if options.full else QUICK_S)
+    measured_with = {
+        "full": options.full,
+        "pairs": options.pairs,
+        "warm_up": options.warm_up,
+        "scale": options.scale,
+        "latency_seconds": latency_s,
+    }
     try:
         results = read(output, measured_with) if options.resume else []
     except ValueError as error:
@@ -47,7 +60,7 @@ def main(arguments: list[str]) -> int:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # for thousands of connections, the brokers' too
     measured = {result.step for result in results}
     with closing(Steady(options.warm_up)) as steady, closing(SparkSteps(options.scale)) as spark:
-        known = steps(steady, spark, options.scale, full=options.full)
+        known = steps(steady, spark, options.scale, full=options.full, latency_s=latency_s)
         for name in options.only or ():
             if not any(name in step.name for step in known):
                 parser.error(

@@ -20,7 +20,7 @@ import trio
 
 from benchmarks.loads import create_topic
 from benchmarks.process import cpu_seconds, family, resident_mb
-from benchmarks.steps import Figures, StartBroker, Step, started
+from benchmarks.steps import Figures, StartBroker, Step, cost, started
 from benchmarks.watcher import producing, watching
 from kwire.client.connection import Connection
 from kwire.ports.tcp import TcpTransport
@@ -66,13 +66,15 @@ def compaction(megabytes: int, keys: int) -> Callable[[StartBroker], Figures]:
             create_topic(broker.bootstrap, _OTHER, 1)
             size = megabytes * 1_000_000
             _alter(broker.bootstrap, {"segment.bytes": str(size // _SEGMENTS), "retention.ms": "-1"})
-            trio.run(_fill, broker.bootstrap, size // _RECORD_SIZE, keys)
-            return _while_cleaned(broker)
+            records = size // _RECORD_SIZE
+            trio.run(_fill, broker.bootstrap, records, keys)
+            return _while_cleaned(broker, records)
 
     return measure
 
 
-def _while_cleaned(broker: Any) -> Figures:
+def _while_cleaned(broker: Any, records: int) -> Figures:
+    """What it costs is told over all of the log's `records`, though the newest segment's are not looked at."""
     folder = Path(broker.data_dir) / f"{_TOPIC}-0"
     before = _size(folder)
     with (
@@ -88,6 +90,7 @@ def _while_cleaned(broker: Any) -> Figures:
     return {
         "s until clean": seconds,
         "CPU s": spent,
+        **cost(spent, records, _RECORD_SIZE),
         "MB at most": peak[0],
         "ms p50 of a produce meanwhile": produced.p50,
         "ms p99 of a produce meanwhile": produced.p99,

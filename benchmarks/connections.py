@@ -11,8 +11,8 @@ from typing import Any
 from benchmarks.loads import new_topic
 from benchmarks.metadata import metadata_ms
 from benchmarks.process import cpu_seconds, resident_mb
-from benchmarks.steps import Figures, OnBroker, Step, fresh
-from benchmarks.watcher import producing
+from benchmarks.steps import Figures, OnBroker, Step, cost, fresh
+from benchmarks.watcher import RECORD_SIZE, producing
 from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.headers import RequestHeader, encode_request_header
@@ -45,14 +45,17 @@ def _measure(count: int) -> OnBroker:
             before = cpu_seconds(broker.pid)
             time.sleep(_IDLE_S)
             idle = (cpu_seconds(broker.pid) - before) / _IDLE_S
+            before = cpu_seconds(broker.pid)
             with producing(broker.bootstrap, topic, _RATE) as acks:
                 time.sleep(_IDLE_S)
+            spent = cpu_seconds(broker.pid) - before
             return {
                 "ms to open one": seconds / count * 1000,
                 "KB each": grown * 1000 / count,
                 "CPU % idle": idle * 100,
                 "ms for Metadata, p50": metadata_ms(broker.bootstrap),
                 "ms to an acknowledgement, p99": acks.p99,
+                **cost(spent, acks.count, RECORD_SIZE),
             }
 
     return measure

@@ -19,7 +19,7 @@ import trio
 
 from benchmarks.loads import create_topic
 from benchmarks.process import cpu_seconds
-from benchmarks.steps import Figures, OnBroker, Step, fresh
+from benchmarks.steps import Figures, OnBroker, Step, cost, fresh
 from benchmarks.watcher import watching
 from jvm import apache_kafka, programs
 from kwire.client.connection import Connection
@@ -35,8 +35,12 @@ NO_DELAY = {"group.initial.rebalance.delay.ms": "0"}
 
 _HEARTBEAT_S = 0.2
 _GIVE_UP_S = 120.0
+_GROUPS = 3
+"""That form one after the other, each of them counting."""
 _WARM_UP = 1000
 """Operations before those that count."""
+_SIZE = 100
+"""Bytes of a record in a transaction."""
 _TRANSACTIONS = Path(__file__).with_name("Transactions.java")
 _SUBSCRIPTION = bytes(100)
 _ASSIGNMENT = bytes(100)
@@ -135,8 +139,10 @@ def rebalance(size: int) -> OnBroker:
 
     def measure(broker: Any) -> Figures:
         trio.run(_Group(broker, "warm-up", size).run)
-        seconds = [trio.run(_Group(broker, f"group-{number}", size).run) for number in range(3)]
-        return {"s until stable": statistics.median(seconds)}
+        before = cpu_seconds(broker.pid)
+        seconds = [trio.run(_Group(broker, f"group-{number}", size).run) for number in range(_GROUPS)]
+        spent = cpu_seconds(broker.pid) - before
+        return {"s until stable": statistics.median(seconds), "CPU ms per member": spent * 1000 / (_GROUPS * size)}
 
     return measure
 
@@ -222,7 +228,7 @@ def transactions(records: int, seconds: float = 3.0) -> OnBroker:
         create_topic(broker.bootstrap, "transactions", 1)
         producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "benchmark", "linger.ms": 0})
         producer.init_transactions(30)
-        value = bytes(100)
+        value = bytes(_SIZE)
 
         def one() -> None:
             producer.begin_transaction()
@@ -236,10 +242,7 @@ def transactions(records: int, seconds: float = 3.0) -> OnBroker:
         while (spent := time.perf_counter() - started) < seconds:
             one()
             count += 1
-        return {
-            "transactions/s": count / spent,
-            "CPU ms per transaction": (cpu_seconds(broker.pid) - before) * 1000 / count,
-        }
+        return _of_transactions(count / spent, cpu_seconds(broker.pid) - before, count, records)
 
     return measure
 
@@ -262,9 +265,18 @@ def java_transactions(records: int, seconds: float = 3.0, warm_up: int = 2 * _WA
         if process.returncode:
             raise RuntimeError(f"{_TRANSACTIONS.name} ended with {process.returncode}")
         rate, count = printed.split()
-        return {"transactions/s": float(rate), "CPU ms per transaction": spent * 1000 / int(count)}
+        return _of_transactions(float(rate), spent, int(count), records)
 
     return measure
+
+
+def _of_transactions(rate: float, cpu: float, count: int, records: int) -> Figures:
+    """`cpu` seconds are those of `count` transactions of `records` records each."""
+    return {
+        "transactions/s": rate,
+        "CPU ms per transaction": cpu * 1000 / count,
+        **cost(cpu, count * records, _SIZE),
+    }
 
 
 def exactly_once_copy(count: int = 300) -> OnBroker:
@@ -290,6 +302,7 @@ def exactly_once_copy(count: int = 300) -> OnBroker:
         sink.assign([TopicPartition("copy-to", 0, OFFSET_BEGINNING)])
         copier_out.init_transactions(30)
         waits = []
+        before = cpu_seconds(broker.pid)
         try:
             for number in range(count):
                 started = time.perf_counter()
@@ -304,11 +317,16 @@ def exactly_once_copy(count: int = 300) -> OnBroker:
                 if _next(sink).value() != b"%d" % number:
                     raise RuntimeError("the copy is not the original")
                 waits.append((time.perf_counter() - started) * 1000)
+            spent = cpu_seconds(broker.pid) - before
         finally:
             copier_in.close()
             sink.close()
         waits = sorted(waits[count // 10 :])
-        return {"ms p50": statistics.median(waits), "ms p99": waits[int(len(waits) * 0.99)]}
+        return {
+            "ms p50": statistics.median(waits),
+            "ms p99": waits[int(len(waits) * 0.99)],
+            "CPU ms per copy": spent * 1000 / count,
+        }
 
     return measure
 

@@ -6,28 +6,30 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from benchmarks.process import machine_cpu_seconds, own_cpu_seconds
 from benchmarks.readiness import make_ready
-from benchmarks.steps import Figures
+
+Found = TypeVar("Found")
 
 FOREIGN = 0.15
 """More of the machine than this, used by others than the processes that the benchmark started, spoils a measurement."""
 TRIES = 3
 
 
-def undisturbed(measure: Callable[[], Figures]) -> tuple[Figures, bool]:
-    """Measures until nothing else is at work, three times at most; the last figures, and whether they are spoilt.
+def undisturbed(measure: Callable[[], Found]) -> tuple[Found, bool]:
+    """Measures until nothing else is at work, three times at most; what was found last, and whether that is spoilt.
 
     Each time the machine is made ready before.
     """
     for left in reversed(range(TRIES)):
         make_ready()
         began, machine, own = time.monotonic(), machine_cpu_seconds(), own_cpu_seconds()
-        figures = measure()
+        found = measure()
         used = machine_cpu_seconds() - machine - (own_cpu_seconds() - own)
         share = used / (time.monotonic() - began) / (os.cpu_count() or 1)
         if share <= FOREIGN:
-            return figures, False
+            return found, False
         print(f"others used {share:.0%} of the machine; {left} tries left", file=sys.stderr, flush=True)
-    return figures, True
+    return found, True

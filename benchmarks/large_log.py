@@ -13,7 +13,7 @@ import trio
 
 from benchmarks.first_produce import produce_first
 from benchmarks.process import cpu_seconds, forget_cached, peak_mb, resident_mb
-from benchmarks.steps import Figures, StartBroker
+from benchmarks.steps import Figures, StartBroker, cost
 from kwire.client.connection import Connection
 from kwire.ports.tcp import TcpTransport
 from kwire.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -63,9 +63,11 @@ class _Life:
     def measure(self) -> Figures:
         broker, figures = self._broker, self._figures
         broker.start()
-        started = time.perf_counter()
+        before, started = cpu_seconds(broker.pid), time.perf_counter()
         trio.run(self._write)
-        figures["MB/s written"] = self._batches * _RECORDS * _RECORD_BYTES / 1e6 / (time.perf_counter() - started)
+        records = self._batches * _RECORDS
+        figures["MB/s written"] = records * _RECORD_BYTES / 1e6 / (time.perf_counter() - started)
+        figures |= cost(cpu_seconds(broker.pid) - before, records, _RECORD_BYTES, " written")
         figures["MB after"] = resident_mb(broker.pid)
         figures["MB at most, writing"] = peak_mb(broker.pid)
         started = time.perf_counter()
@@ -77,7 +79,9 @@ class _Life:
         self._start("clean")
         broker.kill()
         self._start("kill -9")
+        before = cpu_seconds(broker.pid)
         trio.run(self._seek)
+        figures["CPU ms per read or look-up"] = (cpu_seconds(broker.pid) - before) * 1000 / (4 * SEEKS)
         figures["MB at most, reading"] = peak_mb(broker.pid)
         return figures
 

@@ -23,19 +23,19 @@ _FRESH_CAPACITY, _STEADY_CAPACITY = (
 )
 """What of such records a broker takes a second is found with these."""
 _WARM_UP_S = 5.0
-_QUICK_S, _FULL_S = 20.0, 720.0
+QUICK_S, FULL_S = 20.0, 720.0
 """Of one measurement; five of the long ones, which are of steady brokers only, are an hour."""
 
 
-def steps(steady: Steady, *, full: bool) -> list[Step]:
+def steps(steady: Steady, seconds: float) -> list[Step]:
+    """`seconds` is how long each measurement of a steady broker is."""
     alone, beside = f"latency at {RATE:,} records/s", "latency beside half a load"
-    seconds = _FULL_S if full else _QUICK_S
     half_fresh = HalfLoad(fresh, _FRESH_CAPACITY, Produce.run)
     half_steady = HalfLoad(steady.step, _STEADY_CAPACITY, steady.producer.run)
     return [
-        Step(f"fresh: {alone}", fresh(_measure(_QUICK_S)), quick=True),
+        Step(f"fresh: {alone}", fresh(_measure(QUICK_S)), quick=True),
         Step(f"steady: {alone}", steady.step(_measure(seconds)), quick=True),
-        Step(f"fresh: {beside}", fresh(_measure(_QUICK_S, half_fresh)), prepare=half_fresh.find),
+        Step(f"fresh: {beside}", fresh(_measure(QUICK_S, half_fresh)), prepare=half_fresh.find),
         Step(f"steady: {beside}", steady.step(_measure(seconds, half_steady)), prepare=half_steady.find),
     ]
 

@@ -23,8 +23,9 @@ def run(step: Step, pairs: int, other: StartBroker | None = None) -> Pairs:
     """Beside Apache Kafka, or what `other` makes; the order is swapped from pair to pair."""
     result = Pairs(step.name, version=version(), measured=date.today().isoformat())
     other = other or make_apache_kafka
-    if step.prepare is not None:
-        step.prepare(other)
+    if (prepare := step.prepare) is not None:
+        _, disturbed = undisturbed(lambda: prepare(other))
+        result.disturbed += disturbed
     for number in range(pairs):
         sides: list[tuple[list[Figures], StartBroker]] = [
             (result.kwire, make_kwire),

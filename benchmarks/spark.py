@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.loads import Produce, create_topic
 from benchmarks.process import cpu_seconds, peak_mb
 from benchmarks.steps import Figures, StartBroker, Step, cost, started
-from benchmarks.watcher import arriving, producing
+from benchmarks.watcher import RECORD_SIZE, arriving, producing
 from jvm import maven
 from jvm.spark import INSTALLED
 
@@ -115,7 +115,7 @@ class SparkSteps:
             passed, began, before = len(query.recentProgress), time.monotonic(), cpu_seconds(broker.pid)
             with arriving(broker.bootstrap, TARGET) as ages:
                 time.sleep(self._latency_s)
-            share = (cpu_seconds(broker.pid) - before) / (time.monotonic() - began)
+            cpu, lasted = cpu_seconds(broker.pid) - before, time.monotonic() - began
             durations = sorted(each.batchDuration for each in query.recentProgress[passed:])
         # Stopped amid a batch, its tasks would go on asking a broker that is gone, and keep the next stream waiting.
         query.processAllAvailable()
@@ -125,7 +125,8 @@ class SparkSteps:
             "ms a batch, p99": durations[int(len(durations) * 0.99)],
             "ms from producer to consumer, median": ages.p50,
             "ms from producer to consumer, p99": ages.p99,
-            "CPU s per s": share,
+            "CPU s per s": cpu / lasted,
+            **cost(cpu, int(RATE * lasted), RECORD_SIZE),
             "MB at most": peak_mb(broker.pid),
         }
 

@@ -17,9 +17,9 @@ _STEADY_RECORDS = {100: (1_500_000, 2_500_000), 1024: (300_000, 500_000)}
 _LARGE = 65536
 
 
-def steps(steady: Steady, spark: SparkSteps, scale: float, *, full: bool) -> list[Step]:
+def steps(steady: Steady, spark: SparkSteps, scale: float, *, full: bool, latency_s: float) -> list[Step]:
     """`scale` multiplies the records of produce loads; `full` says how large the data are of steps that have two
-    sizes."""
+    sizes, `latency_s` how long a steady latency is watched."""
     found = [Step("start", start_and_idle, quick=True)]
     for load, quick in _loads(scale):
         warm_up, records = (int(count * scale) for count in _STEADY_RECORDS[load.size])
@@ -30,7 +30,7 @@ def steps(steady: Steady, spark: SparkSteps, scale: float, *, full: bool) -> lis
     return [
         *found,
         *readers.steps(steady, full=full),
-        *latency.steps(steady, full=full),
+        *latency.steps(steady, latency_s),
         *requests.steps(steady),
         *connections.steps(),
         *coordinators.steps(),

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+RECORD_SIZE = 100
+"""Bytes of each record that is produced here."""
 _GIVE_UP_S = 120.0
 
 

@@ -18,18 +18,18 @@ from benchmarks.steps import OnBroker, fresh
 
 pytestmark = pytest.mark.xdist_group("java")
 
-TRANSACTIONS = {"transactions/s", "CPU ms per transaction"}
+TRANSACTIONS = {"transactions/s", "CPU ms per transaction", "CPU s per M", "CPU s per GB"}
 
 
 @pytest.mark.parametrize(
     ("measure", "figures"),
     [
-        (rebalance(3), {"s until stable"}),
+        (rebalance(3), {"s until stable", "CPU ms per member"}),
         (stall(3, 2), {"s until stable", "CPU s", "ms p99 of another's request", "ms longest"}),
         (commits(0.1), {"commits/s", "CPU ms per commit"}),
         (transactions(2, 0.1), TRANSACTIONS),
         (java_transactions(2, 0.1, 10), TRANSACTIONS),
-        (exactly_once_copy(20), {"ms p50", "ms p99"}),
+        (exactly_once_copy(20), {"ms p50", "ms p99", "CPU ms per copy"}),
     ],
     ids=["rebalance", "stall", "commits", "transactions", "java-transactions", "exactly-once-copy"],
 )

@@ -128,5 +128,7 @@ def test_the_life_of_a_broker_with_partitions(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(partitions, wait, 0.1)
     monkeypatch.setattr(metadata, "_ASKED_S", 0.1)
     figures = partitions.partitions(1, 100)(make_kwire)
-    assert {"CPU ms per request", "ms for Metadata, p50", "KB a partition, new and empty"} <= set(figures)
+    assert {"CPU ms per request", "CPU s per M", "ms for Metadata, p50", "KB a partition, new and empty"} <= set(
+        figures
+    )
     assert all_above_nothing(figures)

@@ -40,5 +40,15 @@ def test_going_on_with_what_was_measured_otherwise(tmp_path: Path, capsys: pytes
     assert "was measured with {'full': True" in told
 
 
+def test_how_long_a_latency_is_watched_is_one_of_the_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that an hour is not gone on with what was watched for a minute."""
+    asked: list[object] = []
+    monkeypatch.setattr(command, "read", lambda folder, options: asked.append(options["latency_seconds"]) or [])
+    for arguments, seconds in (([], 20), (["--full"], 720), (["--full", "--latency-seconds", "150"], 150)):
+        with pytest.raises(AssertionError, match="it measured"):
+            command.main(["--resume", "--output", str(tmp_path), *arguments])
+        assert asked[-1] == seconds
+
+
 def test_another_version_leaves_nothing_to_resume(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--against writes nothing" in refusal(["--against", ".", "--resume"], capsys)

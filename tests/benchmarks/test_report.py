@@ -103,6 +103,22 @@ def test_what_a_step_needs_to_know_of_the_other_side_it_learns_first(monkeypatch
     assert done == [("prepared", turns.make_apache_kafka), turns.make_kwire, turns.make_apache_kafka]
 
 
+def test_what_it_learns_while_others_are_at_work_disturbs_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    learnt: list[Any] = []
+
+    def undisturbed(measure: Any) -> tuple[Any, bool]:
+        return measure(), len(learnt) == 1 and not told
+
+    told: list[Any] = []
+
+    def measure(make: Any) -> dict[str, float]:
+        told.append(make)
+        return {"seconds": 1.0}
+
+    monkeypatch.setattr(turns, "undisturbed", undisturbed)
+    assert turns.run(Step("step", measure, prepare=learnt.append), 1).disturbed == 1
+
+
 def test_a_version_is_told_where_there_is_no_git(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     assert turns.version() == kwire.__version__

@@ -184,7 +184,10 @@ def delete_topics(bootstrap: str) -> None:
 
 
 def consume(bootstrap: str, topic: str, partitions: int, records: int, consumers: int = 1) -> float:
-    """Records per second of librdkafka consumers that each read the topic from its beginning, all of them together."""
+    """Records per second of librdkafka consumers that each read the topic from its beginning, all of them together.
+
+    From their first connection to the last record.
+    """
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
     readers = [
@@ -204,6 +207,8 @@ def consume(bootstrap: str, topic: str, partitions: int, records: int, consumers
         started = time.monotonic()
         left = dict.fromkeys(readers, records)
         for reader in readers:
+            # One that is told to read a topic of which it knows no leaders asks where to begin 500 ms later.
+            reader.list_topics(topic, timeout=_PATIENCE_S)
             reader.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(partitions)])
         while left:
             for reader in list(left):

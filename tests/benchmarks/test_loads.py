@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from benchmarks.loads import Produce, Sent, consume
 
@@ -47,8 +48,9 @@ def test_a_warm_up_is_sent_besides_what_counts(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("consumers", [1, 2])
-def test_a_consumer_is_asked_for_no_more_than_is_left(monkeypatch: pytest.MonkeyPatch, consumers: int) -> None:
-    """It would wait for the rest until its time is over."""
+def test_what_would_keep_a_consumer_waiting(monkeypatch: pytest.MonkeyPatch, consumers: int) -> None:
+    """To be asked for more than is left, until its time is over; to be told to read what it knows no leaders of,
+    half a second."""
     asked: list[int] = []
 
     class Message:
@@ -59,8 +61,11 @@ def test_a_consumer_is_asked_for_no_more_than_is_left(monkeypatch: pytest.Monkey
         def __init__(self, settings: dict[str, object]) -> None:
             pass
 
-        def assign(self, partitions: list[object]) -> None:
-            pass
+        def list_topics(self, topic: str, timeout: float) -> None:
+            self.known = topic
+
+        def assign(self, partitions: list[TopicPartition]) -> None:
+            assert [partition.topic for partition in partitions] == [self.known]
 
         def consume(self, count: int, timeout: float) -> list[Message]:
             asked.append(count)

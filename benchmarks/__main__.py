@@ -43,7 +43,11 @@ def main(arguments: list[str]) -> int:
         other = None if options.against is None else version_of(options.against)
     except ValueError as error:
         parser.error(f"--against: {error}")
-    latency_s = options.latency_seconds or (FULL_S if options.full else QUICK_S)
+    latency_s = options.latency_seconds
+    if latency_s is None:
+        latency_s = FULL_S if options.full else QUICK_S
+    elif not latency_s > 0:
+        parser.error(f"--latency-seconds: {latency_s:g} is not more than 0")
     measured_with = {
         "full": options.full,
         "pairs": options.pairs,

@@ -84,7 +84,7 @@ def _measure(seconds: float, beside: HalfLoad | None = None) -> OnBroker:
             **_told("to the consumer", ages),
             **({} if beside is None else {"records/s beside": others / lasted}),
             "CPU s per s": cpu / lasted,
-            **cost(cpu, int(seconds * RATE) + others, _SIZE),
+            **cost(cpu, acks.count + others, _SIZE),
         }
 
     return measure

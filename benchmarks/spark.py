@@ -126,7 +126,7 @@ class SparkSteps:
             "ms from producer to consumer, median": ages.p50,
             "ms from producer to consumer, p99": ages.p99,
             "CPU s per s": cpu / lasted,
-            **cost(cpu, int(RATE * lasted), RECORD_SIZE),
+            **cost(cpu, ages.count, RECORD_SIZE),
             "MB at most": peak_mb(broker.pid),
         }
 

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import connections, latency, limits, metadata, partitions, readers, requests
 from benchmarks.first_produce import produce_first
+from benchmarks.large_log import large_log
 from benchmarks.loads import Produce
 from benchmarks.pairs import make_kwire
 from benchmarks.steps import Figures, OnBroker, Steady, fresh, produce_and_consume
@@ -131,4 +132,10 @@ def test_the_life_of_a_broker_with_partitions(monkeypatch: pytest.MonkeyPatch) -
     assert {"CPU ms per request", "CPU s per M", "ms for Metadata, p50", "KB a partition, new and empty"} <= set(
         figures
     )
+    assert all_above_nothing(figures)
+
+
+def test_the_life_of_a_broker_with_a_large_log() -> None:
+    figures = large_log(0.02)(make_kwire)
+    assert {"CPU s per M written", "CPU s per GB written", "CPU ms per read or look-up"} <= set(figures)
     assert all_above_nothing(figures)

@@ -50,5 +50,10 @@ def test_how_long_a_latency_is_watched_is_one_of_the_options(tmp_path: Path, mon
         assert asked[-1] == seconds
 
 
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+def test_a_latency_of_no_time(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "is not more than 0" in refusal([f"--latency-seconds={seconds}"], capsys)
+
+
 def test_another_version_leaves_nothing_to_resume(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--against writes nothing" in refusal(["--against", ".", "--resume"], capsys)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import resource
 import sys
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
 from benchmarks.latency import FULL_S, QUICK_S
+from benchmarks.machine import in_memory
 from benchmarks.pairs import run, version_of
 from benchmarks.plots import draw
 from benchmarks.report import markdown, read, write
@@ -59,6 +61,8 @@ def main(arguments: list[str]) -> int:
         results = read(output, measured_with) if options.resume else []
     except ValueError as error:
         parser.error(f"--resume: {error}")
+    if in_memory(scratch := Path(tempfile.gettempdir())):
+        parser.error(f"{scratch}, where the brokers keep their data, is in memory: set TMPDIR to a folder on a disk")
     class_path()  # resolves the jars before anything is measured
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # for thousands of connections, the brokers' too

@@ -1,8 +1,8 @@
 """`python -m benchmarks.arrivals BOOTSTRAP TOPIC`: how old records are when a consumer (librdkafka) gets them.
 
-The value of a record is the time that it counts from, in µs of the epoch, in digits. Begins at the end of the topic;
-prints a line when it begins, and when its input ends "COUNT P50 P99 P99.9 LONGEST", in ms, of all records that were in
-the topic by then. Fails where they do not come within 30 s.
+The value of a record is the time that it counts from, in µs of the epoch, in digits, or 0 where it does not count.
+Begins at the end of the topic; prints a line when it begins, and when its input ends "COUNT P50 P99 P99.9 LONGEST", in
+ms, of all records that count and were in the topic by then. Fails where they do not come within 30 s.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def main(bootstrap: str, topic: str) -> None:
             continue
         if message.error() is not None:
             raise RuntimeError(str(message.error()))
-        ages.append((time.time_ns() / 1000 - int(message.value())) / 1000)
+        if since := int(message.value()):
+            ages.append((time.time_ns() / 1000 - since) / 1000)
         reached[message.partition()] = message.offset() + 1
     ages.sort()
     print(len(ages), *(ages[int(len(ages) * share)] for share in (0.5, 0.99, 0.999)), ages[-1])

@@ -17,6 +17,7 @@ from typing import Any
 
 import trio
 
+from benchmarks.group_coordinator import coordinated
 from benchmarks.loads import create_topic
 from benchmarks.process import cpu_seconds
 from benchmarks.steps import Figures, OnBroker, Step, cost, fresh
@@ -24,8 +25,6 @@ from benchmarks.watcher import watching
 from jvm import apache_kafka, programs
 from kwire.client.connection import Connection
 from kwire.ports.tcp import TcpTransport
-from kwire.protocol.errors import ErrorCode
-from kwire.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kwire.protocol.messages.heartbeat import HeartbeatRequest
 from kwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from kwire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -59,7 +58,7 @@ class _Group:
     async def run(self) -> float:
         """Seconds until the group is stable, its connections being open before."""
         connections = [await self._connect() for _ in range(self._size)]
-        await _coordinator_of(connections[0], self._id)
+        await coordinated(connections[0], self._id)
         started = time.perf_counter()
         with trio.fail_after(_GIVE_UP_S):
             async with trio.open_nursery() as nursery:
@@ -118,20 +117,6 @@ class _Group:
             )
         )
         return response
-
-
-async def _coordinator_of(connection: Connection, group_id: str) -> None:
-    """Waits until there is one: Apache Kafka makes its internal topic and loads it behind the answer."""
-    with trio.fail_after(_GIVE_UP_S):
-        while True:
-            found = await connection.call(FindCoordinatorRequest(coordinator_keys=[group_id]))
-            if not found.coordinators[0].error_code:
-                heartbeat = await connection.call(
-                    HeartbeatRequest(group_id=group_id, generation_id=1, member_id="nobody")
-                )
-                if heartbeat.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
-                    return
-            await trio.sleep(0.05)
 
 
 def rebalance(size: int) -> OnBroker:

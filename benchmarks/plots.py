@@ -33,8 +33,10 @@ PICTURES = (
     Picture("latency", "Latency", r"ms "),
     Picture("time", "Time", r""),
 )
-_LEFT_OUT = re.compile(r"CPU s per GB (produced|consumed)|ms produced, p(50|99\.9)$|records/s beside|MB of log")
-"""Of these the ratio is that of the CPU time per record, or a picture has the p99, or they were asked for."""
+_LEFT_OUT = re.compile(
+    r"CPU s per GB (produced|consumed)|ms produced, p(50|99\.9)$|records/s beside|MB of log|client's CPU"
+)
+"""Of these the ratio is that of the CPU time per record, or a picture has the p99, or they are not the broker's."""
 _AGE = re.compile(r"(fresh|steady): ")
 _OF_AGE = {"fresh": (-0.17, "white"), "steady": (0.17, None), "": (0.0, None)}
 """Where in its row, and what fills the mark: the colour of its line where nothing else."""

@@ -1,7 +1,7 @@
 """Produce requests as small and as often as can be: sockets, one poll, and the same encoded request all the time.
 
-The client costs a few microseconds a request, so that it is the broker that is measured. Each connection has one
-request of one batch under way, as a producer that waits for each acknowledgement.
+Each connection has one request of one batch under way, as a producer that waits for each acknowledgement. The client
+takes some 10 µs of CPU a request: on two cores a broker of several threads has at most what is left of them.
 """
 
 from __future__ import annotations

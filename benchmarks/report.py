@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
-import re
+import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from benchmarks import machine
 
 
 @dataclass
@@ -27,12 +27,16 @@ class Pairs:
     """The date (ISO 8601) of its beginning, likewise."""
 
     def rows(self) -> list[tuple[str, float, float, float, float, float]]:
-        """(figure, kwire's median, the other's, the ratio's median, least and greatest); ratios pair by pair."""
+        """(figure, kwire's median, the other's, the ratio's median, least and greatest); ratios pair by pair.
+
+        NaN where a side has a pair of 0, which is less than can be told (of whole ms, say): no ratio can be, and that
+        of the other pairs would be one of chosen pairs.
+        """
         rows = []
         for name in self.kwire[0]:
             ours = [pair[name] for pair in self.kwire]
             theirs = [pair[name] for pair in self.other]
-            ratios = [a / b for a, b in zip(ours, theirs, strict=True) if b] or [float("nan")]
+            ratios = [a / b for a, b in zip(ours, theirs, strict=True)] if all(ours + theirs) else [math.nan]
             rows.append(
                 (
                     name,
@@ -55,10 +59,8 @@ def markdown(results: list[Pairs], other: str = "Apache Kafka") -> str:
     for result in results:
         step = f"{result.step} (disturbed)" if result.disturbed else result.step
         for name, ours, theirs, ratio, least, greatest in result.rows():
-            lines.append(
-                f"| {step} | {name} | {_number(ours)} | {_number(theirs)} "
-                f"| {ratio:.2f} ({least:.2f} to {greatest:.2f}) |"
-            )
+            told = "–" if math.isnan(ratio) else f"{ratio:.2f} ({least:.2f} to {greatest:.2f})"
+            lines.append(f"| {step} | {name} | {_number(ours)} | {_number(theirs)} | {told} |")
     return "\n".join(lines)
 
 
@@ -70,12 +72,7 @@ def write(results: list[Pairs], folder: Path, options: Options) -> None:
     """`results.json` with every pair, `results.md` with the table."""
     folder.mkdir(parents=True, exist_ok=True)
     document = {
-        "machine": {
-            "processor": _processor(),
-            "cores": os.cpu_count(),
-            "kernel": platform.release(),
-            "python": platform.python_version(),
-        },
+        "machine": machine.described(),
         "options": dict(options),
         "steps": [
             {
@@ -96,15 +93,16 @@ def write(results: list[Pairs], folder: Path, options: Options) -> None:
 def read(folder: Path, options: Options) -> list[Pairs]:
     """What `write` wrote there; nothing where it did not.
 
-    ValueError where that was measured with other options: the same step may be another measurement then.
+    ValueError where that was measured with other options, on another machine, or with other versions of what kwire is
+    measured beside and with: the same step may be another measurement then.
     """
     try:
         document = json.loads((folder / "results.json").read_text())
     except FileNotFoundError:
         return []
-    known = document.get("options")
-    if known != options:
-        raise ValueError(f"{folder} was measured with {known}, not with {dict(options)}")
+    for known, now in ((document.get("options"), dict(options)), (document["machine"], machine.described())):
+        if known != now:
+            raise ValueError(f"{folder} was measured with {known}, not with {now}")
     return [
         Pairs(
             step["step"],
@@ -116,12 +114,6 @@ def read(folder: Path, options: Options) -> list[Pairs]:
         )
         for step in document["steps"]
     ]
-
-
-def _processor() -> str:
-    """By its own name, where the kernel tells it."""
-    names = re.findall(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    return names[0] if names else platform.machine()
 
 
 def _number(value: float) -> str:

@@ -6,11 +6,12 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.first_produce import produce_first
+from benchmarks.group_coordinator import await_coordinator
 from benchmarks.lasting_producer import LastingProducer
 from benchmarks.loads import Produce, Sent, consume, delete_topics, new_topic
 from benchmarks.process import cpu_seconds, forget_peak, peak_mb, resident_mb
@@ -94,27 +95,28 @@ def _with_memory(measure: OnBroker, broker: Any) -> Figures:
     return figures
 
 
-def produce_and_consume(load: Produce, run: RunProduce = Produce.run) -> OnBroker:
-    """The load, which `run` runs, and reading it back.
-
-    What it costs is told over all records, its warm-up's too: some of those wait in the client until that is over.
-    """
+def produce_and_consume(load: Produce, run: RunProduce = Produce.run, warm_up: int = 0) -> OnBroker:
+    """The load, which `run` runs, after `warm_up` records like it that do not count, and reading all of them back."""
 
     def measure(broker: Any) -> Figures:
-        topic = new_topic(broker.bootstrap, load.partitions)
+        topic = new_topic(broker.bootstrap, load.partitions, load.topic_config)
+        if warm_up:
+            run(replace(load, records=warm_up), broker.bootstrap, topic)
         before = cpu_seconds(broker.pid)
         sent = run(load, broker.bootstrap, topic)
-        after = cpu_seconds(broker.pid)
-        consumed = consume(broker.bootstrap, topic, load.partitions, load.sent)
-        last = cpu_seconds(broker.pid)
+        spent = cpu_seconds(broker.pid) - before
+        await_coordinator(broker.bootstrap)
+        before, read = cpu_seconds(broker.pid), warm_up + load.records
+        consumed = consume(broker.bootstrap, topic, load.partitions, read)
+        spent_reading = cpu_seconds(broker.pid) - before
         return {
             "produced records/s": sent.records_per_s,
             "ms produced, p50": sent.p50_ms,
             "ms produced, p99": sent.p99_ms,
             "ms produced, p99.9": sent.p999_ms,
-            **cost(after - before, load.sent, load.size, " produced"),
+            **cost(spent, load.records, load.size, " produced"),
             "consumed records/s": consumed,
-            **cost(last - after, load.sent, load.size, " consumed"),
+            **cost(spent_reading, read, load.size, " consumed"),
         }
 
     return measure

@@ -23,10 +23,9 @@ def steps(steady: Steady, spark: SparkSteps, scale: float, *, full: bool, latenc
     found = [Step("start", start_and_idle, quick=True)]
     for load, quick in _loads(scale):
         warm_up, records = (int(count * scale) for count in _STEADY_RECORDS[load.size])
-        warm = replace(load, warm_up=warm_up, records=records)
         found.append(Step(f"fresh: {load.name}", fresh(produce_and_consume(load)), quick=quick))
-        on_steady = steady.step(produce_and_consume(warm, steady.producer.run))
-        found.append(Step(f"steady: {load.name}", on_steady, quick=quick))
+        warm = produce_and_consume(replace(load, records=records), steady.producer.run, warm_up)
+        found.append(Step(f"steady: {load.name}", steady.step(warm), quick=quick))
     return [
         *found,
         *readers.steps(steady, full=full),
@@ -54,4 +53,5 @@ def _loads(scale: float) -> list[tuple[Produce, bool]]:
     ]
     compressed = [load(1024, 6, "1", compression=name) for name in ("gzip", "snappy", "lz4", "zstd")]
     transactions = [load(size, 6, "all", transactional=True) for size in _RECORDS]
-    return [*plain, *((each, False) for each in (*compressed, *transactions))]
+    limited = [load(size, 6, "1", limited=True) for size in _RECORDS]
+    return [*plain, *((each, False) for each in (*compressed, *transactions, *limited))]

@@ -7,15 +7,17 @@ import time
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from benchmarks import connections, latency, limits, metadata, partitions, readers, requests
 from benchmarks.first_produce import produce_first
+from benchmarks.group_coordinator import await_coordinator
 from benchmarks.large_log import large_log
-from benchmarks.loads import Produce
+from benchmarks.loads import Produce, new_topic
 from benchmarks.pairs import make_kwire
 from benchmarks.steps import Figures, OnBroker, Steady, fresh, produce_and_consume
 from compat_tests.confluent.driver import ConfluentDriver
-from compat_tests.driver import TIMEOUT, Bounds
+from compat_tests.driver import TIMEOUT, Bounds, Record, Refused
 
 pytestmark = pytest.mark.xdist_group("java")
 
@@ -66,6 +68,24 @@ def test_a_fresh_broker() -> None:
     assert figures["consumed records/s"] > 0
 
 
+def test_what_kwire_has_to_look_at_is_refused_where_it_is_old(kwire_broker: Any) -> None:
+    """So that the limit of such a load is one."""
+    load = Produce(10, 100, 1, "1", limited=True)
+    assert load.run(kwire_broker.bootstrap, new_topic(kwire_broker.bootstrap, 1, load.topic_config)).records_per_s > 0
+    topic = new_topic(kwire_broker.bootstrap, 1, load.topic_config)
+    old = Record(value=b"", timestamp=int(time.time() * 1000) - 86_400_000 - 60_000)
+    with pytest.raises(Refused, match="INVALID_TIMESTAMP"):
+        ConfluentDriver(kwire_broker.bootstrap).produce(topic, [old])
+
+
+def test_a_broker_is_ready_for_consumers_before_they_are_measured(kwire_broker_factory: Any) -> None:
+    broker = kwire_broker_factory()
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    assert "__consumer_offsets" not in admin.list_topics(timeout=TIMEOUT).topics
+    await_coordinator(broker.bootstrap)
+    assert len(admin.list_topics(timeout=TIMEOUT).topics["__consumer_offsets"].partitions) == 50
+
+
 def test_a_broker_that_lives_on() -> None:
     steady = Steady(2000)
     made = []
@@ -76,7 +96,7 @@ def test_a_broker_that_lives_on() -> None:
 
     try:
         for records in (1000, 1001):
-            measure = produce_and_consume(Produce(records, 1024, 1, "1"), steady.producer.run)
+            measure = produce_and_consume(Produce(records, 1024, 1, "1"), steady.producer.run, warm_up=500)
             assert set(steady.step(measure)(make)) == FIGURES
         (broker,) = made
         assert broker.running

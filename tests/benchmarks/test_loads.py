@@ -12,14 +12,6 @@ _SUMMARY = (
     "{} ms 50th, 45 ms 95th, 67 ms 99th, 89 ms 99.9th.\n"
 )
 _INTERVAL = "{} records sent, {} records/sec (103.06 MB/sec), 69.7 ms avg latency, 386.0 ms max latency.\n"
-_WARM = (
-    "Warmup first 300 records. Steady state results will print after the complete test summary.\n"
-    + _INTERVAL.format(120, "60.5")
-    + "In steady state.\n"
-    + _INTERVAL.format(280, "90.5")
-    + _SUMMARY.format(400, "75.25", 23)
-    + _SUMMARY.format("100 steady state", "99.75", 12)
-)
 
 
 def test_what_is_told_is_that_of_the_whole_run() -> None:
@@ -27,24 +19,10 @@ def test_what_is_told_is_that_of_the_whole_run() -> None:
     assert Produce(400, 100, 1, "1").reported(output) == Sent(75.25, 23, 67, 89)
 
 
-def test_after_a_warm_up_it_is_that_of_the_rest() -> None:
-    assert Produce(100, 100, 1, "1", warm_up=300).reported(_WARM) == Sent(99.75, 12, 67, 89)
-
-
-@pytest.mark.parametrize("output", ["", _INTERVAL.format(400, "75.25"), _SUMMARY.format(399, "75.25", 23), _WARM])
+@pytest.mark.parametrize("output", ["", _INTERVAL.format(400, "75.25"), _SUMMARY.format(399, "75.25", 23)])
 def test_a_run_that_did_not_send_all_is_none(output: str) -> None:
     with pytest.raises(RuntimeError, match="did not send 400 records"):
         Produce(400, 100, 1, "1").reported(output)
-
-
-def test_a_warm_up_is_sent_besides_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.loads.tool_command", lambda *arguments: list(arguments))
-    cold = Produce(100, 10, 1, "1").command("localhost:1", "t")
-    warm = Produce(100, 10, 1, "1", warm_up=300).command("localhost:1", "t")
-    assert cold[cold.index("--num-records") + 1] == "100"
-    assert "--warmup-records" not in cold
-    assert warm[warm.index("--num-records") + 1] == "400"
-    assert warm[warm.index("--warmup-records") + 1] == "300"
 
 
 @pytest.mark.parametrize("consumers", [1, 2])

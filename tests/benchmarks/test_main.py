@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,12 @@ def test_how_long_a_latency_is_watched_is_one_of_the_options(tmp_path: Path, mon
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
 def test_a_latency_of_no_time(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "is not more than 0" in refusal([f"--latency-seconds={seconds}"], capsys)
+
+
+def test_data_that_go_to_no_disk(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cold data would be none, and a flush would cost nothing."""
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
+    assert "is in memory: set TMPDIR" in refusal([], capsys)
 
 
 def test_another_version_leaves_nothing_to_resume(capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,6 +22,7 @@ from benchmarks.plots import draw, picture_of
 from benchmarks.process import cpu_seconds, own_cpu_seconds, resident_mb
 from benchmarks.report import Pairs, markdown, read, write
 from benchmarks.steps import Step
+from jvm.apache_kafka import VERSION
 from kwire.testing.process import BrokerError
 
 PAIRS = Pairs("step", [{"MB": 1.0}, {"MB": 30.0}, {"MB": 2.0}], [{"MB": 2.0}, {"MB": 10.0}, {"MB": 8.0}])
@@ -32,11 +33,11 @@ def test_ratios_are_taken_pair_by_pair() -> None:
     assert PAIRS.rows() == [("MB", 2.0, 8.0, 0.5, 0.25, 3.0)]
 
 
-def test_a_pair_whose_other_side_took_no_time_has_no_ratio() -> None:
-    pairs = Pairs("step", [{"ms": 1.0}, {"ms": 1.0}, {"ms": 3.0}], [{"ms": 0.0}, {"ms": 2.0}, {"ms": 2.0}])
-    assert pairs.rows() == [("ms", 1.0, 2.0, 1.0, 0.5, 1.5)]
-    nothing = Pairs("step", [{"ms": 0.0}], [{"ms": 0.0}])
-    assert "nan" in markdown([nothing])
+@pytest.mark.parametrize(("ours", "theirs"), [((1.0, 1.0, 3.0), (0.0, 2.0, 2.0)), ((0.0, 1.0, 3.0), (2.0, 2.0, 2.0))])
+def test_where_a_side_took_no_time_there_is_no_ratio(ours: tuple[float, ...], theirs: tuple[float, ...]) -> None:
+    """Whole ms of 0 are less than one: neither may such a pair count as one of no time, nor only the others."""
+    pairs = Pairs("step", [{"ms": each} for each in ours], [{"ms": each} for each in theirs])
+    assert markdown([pairs]).splitlines()[2:] == ["| step | ms | 1.00 | 2.00 | – |"]
 
 
 def test_a_row_for_each_figure() -> None:
@@ -69,6 +70,23 @@ def test_what_was_measured_with_other_options_is_not_gone_on_with(tmp_path: Path
     write([PAIRS], tmp_path, OPTIONS)
     with pytest.raises(ValueError, match=r"was measured with .*'full': True"):
         read(tmp_path, {**OPTIONS, "full": False})
+
+
+def test_what_was_measured_with_other_versions_is_not_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write([PAIRS], tmp_path, OPTIONS)
+    monkeypatch.setattr("benchmarks.machine._java", lambda: "another one")
+    with pytest.raises(ValueError, match=r"was measured with .*not with .*another one"):
+        read(tmp_path, OPTIONS)
+
+
+def test_on_what_and_beside_what_it_was_measured_is_kept(tmp_path: Path) -> None:
+    write([PAIRS], tmp_path, OPTIONS)
+    known = json.loads((tmp_path / "results.json").read_text())["machine"]
+    assert known["cores"] == os.cpu_count()
+    assert known["apache kafka"] == VERSION
+    assert all(known[what] for what in ("processor", "memory", "kernel", "python", "java", "librdkafka", "pyspark"))
 
 
 def test_nothing_was_measured_yet(tmp_path: Path) -> None:
@@ -221,6 +239,7 @@ def test_where_a_figure_is_drawn() -> None:
         "ms produced, p50",
         "ms produced, p99.9",
         "records/s beside",
+        "client's CPU µs per request",
         "MB of log before",
     ):
         assert picture_of(figure) is None
@@ -234,6 +253,6 @@ def test_pictures(tmp_path: Path) -> None:
         Pairs("steady: load", [produced], [produced]),
         Pairs("step", [{"MB at most": 1.0}], [{"MB at most": 2.0}]),
     ]
-    paths = draw(results, tmp_path)
+    paths = draw([*results, Pairs("none", [{"MB at most": 0.0}], [{"MB at most": 2.0}])], tmp_path)
     assert [path.name for path in paths] == ["produced.png", "memory.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths)

@@ -39,7 +39,9 @@ def test_is_warmed_once_and_the_machine_made_ready_before_the_first_load(
     monkeypatch.setattr(steps, "forget_peak", lambda pid: done.append(f"peak of {pid} forgotten"))
     monkeypatch.setattr(steps, "delete_topics", lambda _bootstrap: done.append("topics deleted"))
     steady = steps.Steady(20)
-    monkeypatch.setattr(steady.producer, "run", lambda load, _bootstrap, topic: done.append(f"{load.sent} to {topic}"))
+    monkeypatch.setattr(
+        steady.producer, "run", lambda load, _bootstrap, topic: done.append(f"{load.records} to {topic}")
+    )
 
     def measure(_broker: object) -> dict[str, float]:
         done.append("measured")

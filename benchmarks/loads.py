@@ -55,7 +55,7 @@ class Produce:
     transactional: bool = False
     """In transactions of 100 ms."""
     limited: bool = False
-    """Of a topic that refuses timestamps of more than a day ago: kwire looks at each record then, Apache Kafka always."""
+    """Of a topic that refuses timestamps of a day ago: kwire looks at each record then, Apache Kafka always."""
 
     @property
     def name(self) -> str:

@@ -24,6 +24,7 @@ from kwire.protocol.records.header import (
     seal,
 )
 from kwire.protocol.records.record import record_data, records_in, scan
+from kwire.protocol.records.survey import survey
 from kwire.storage.validated import (
     ValidatedBatch,
     as_it_is,
@@ -120,6 +121,12 @@ class PendingWalk:
         max_timestamp = NO_TIMESTAMP
         in_sequence = True
         canonical = not marked and not header.has_delete_horizon
+        if not marked and (found := survey(data, header.count)) is not None:
+            within = not create_time or (
+                earliest <= base_timestamp + found.least and base_timestamp + found.most <= latest
+            )
+            if within and not (compacted and found.keyless):
+                return max(base_timestamp + found.most, NO_TIMESTAMP), True, canonical and not found.first
         errors = _Errors()
         bad_timestamp = False
         for expected, (timestamp_delta, offset_delta, _, key_length, _, value_length, _, _, _) in enumerate(

@@ -136,7 +136,7 @@ def scan(data: bytes, count: int) -> Iterator[tuple[int, int, int, int, int, int
             if header_count:
                 if not 0 < header_count <= end - position:
                     raise _invalid(f"Found invalid number of record headers {header_count}")
-                position = _skip_headers(data, position, header_count)
+                position = skip_headers(data, position, header_count)
             if position != end:
                 raise _invalid(f"Invalid record size: expected {length} bytes, {position - end + length} read")
             yield (
@@ -156,7 +156,8 @@ def scan(data: bytes, count: int) -> Iterator[tuple[int, int, int, int, int, int
         raise _invalid("Incorrect declared batch size, records still remaining in file")
 
 
-def _skip_headers(data: bytes, position: int, count: int) -> int:
+def skip_headers(data: bytes, position: int, count: int) -> int:
+    """Where `count` headers end that begin at `position`. CorruptBatchError or IndexError where they do not fit."""
     for _ in range(count):
         length, position = read_varint(data, position)
         if length < 0:

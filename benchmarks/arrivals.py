@@ -13,6 +13,8 @@ import time
 
 from confluent_kafka import Consumer, TopicPartition
 
+from benchmarks.quantile import quantile
+
 _PATIENCE_S = 30.0
 
 
@@ -51,7 +53,7 @@ def main(bootstrap: str, topic: str) -> None:
             ages.append((time.time_ns() / 1000 - since) / 1000)
         reached[message.partition()] = message.offset() + 1
     ages.sort()
-    print(len(ages), *(ages[int(len(ages) * share)] for share in (0.5, 0.99, 0.999)), ages[-1])
+    print(len(ages), *(quantile(ages, share) for share in (0.5, 0.99, 0.999)), ages[-1])
 
 
 main(sys.argv[1], sys.argv[2])

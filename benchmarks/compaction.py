@@ -18,12 +18,11 @@ from typing import Any
 
 import trio
 
+from benchmarks.client import connect
 from benchmarks.loads import create_topic
 from benchmarks.process import cpu_seconds, family, resident_mb
 from benchmarks.steps import Figures, StartBroker, Step, cost, started
 from benchmarks.watcher import producing, watching
-from kwire.client.connection import Connection
-from kwire.ports.tcp import TcpTransport
 from kwire.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -148,7 +147,7 @@ def _family_cpu(pid: int) -> float:
 
 def _alter(bootstrap: str, configs: dict[str, str]) -> None:
     async def alter() -> None:
-        connection = await _connect(bootstrap)
+        connection = await connect(bootstrap)
         changes = [AlterableConfig(name=name, config_operation=0, value=value) for name, value in configs.items()]
         resource = AlterConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=_TOPIC, configs=changes)
         answer = await connection.call(IncrementalAlterConfigsRequest(resources=[resource]))
@@ -159,14 +158,9 @@ def _alter(bootstrap: str, configs: dict[str, str]) -> None:
     trio.run(alter)
 
 
-async def _connect(bootstrap: str) -> Connection:
-    host, port = bootstrap.rsplit(":", 1)
-    return await Connection.open(TcpTransport(), host, int(port))
-
-
 async def _fill(bootstrap: str, count: int, keys: int) -> None:
     """Produces `count` records, several requests at a time."""
-    connection = await _connect(bootstrap)
+    connection = await connect(bootstrap)
     batches = _batches(count, keys)
     metadata = await connection.call(MetadataRequest(topics=[MetadataRequestTopic(name=_TOPIC)]))
     topic_id = metadata.topics[0].topic_id

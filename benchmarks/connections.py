@@ -5,17 +5,14 @@ from __future__ import annotations
 import socket
 import time
 from contextlib import ExitStack
-from struct import pack, unpack
 from typing import Any
 
+from benchmarks.frames import encoded, received
 from benchmarks.loads import new_topic
 from benchmarks.metadata import metadata_ms
 from benchmarks.process import cpu_seconds, resident_mb
 from benchmarks.steps import Figures, OnBroker, Step, cost, fresh
 from benchmarks.watcher import RECORD_SIZE, producing
-from kwire.protocol import codec
-from kwire.protocol.api_keys import ApiKey
-from kwire.protocol.headers import RequestHeader, encode_request_header
 from kwire.protocol.messages.api_versions import ApiVersionsRequest
 
 COUNTS = (10, 1_000, 5_000)
@@ -69,9 +66,6 @@ def _client(host: str, port: int) -> socket.socket:
     """A connection that has asked what every client asks first."""
     connection = socket.create_connection((host, port), _PATIENCE_S)
     request = ApiVersionsRequest(client_software_name="idle", client_software_version="1")
-    body = encode_request_header(RequestHeader(ApiKey.API_VERSIONS, 3, 1, "idle")) + codec.encode(request, 3)
-    connection.sendall(pack(">i", len(body)) + body)
-    with connection.makefile("rb") as answers:
-        (size,) = unpack(">i", answers.read(4))
-        answers.read(size)
+    connection.sendall(encoded(request, 3))
+    received(connection)
     return connection

@@ -17,14 +17,15 @@ from typing import Any
 
 import trio
 
+from benchmarks.client import connect
 from benchmarks.group_coordinator import coordinated
 from benchmarks.loads import create_topic
 from benchmarks.process import cpu_seconds
+from benchmarks.quantile import quantile
 from benchmarks.steps import Figures, OnBroker, Step, cost, fresh
 from benchmarks.watcher import watching
 from jvm import apache_kafka, programs
 from kwire.client.connection import Connection
-from kwire.ports.tcp import TcpTransport
 from kwire.protocol.messages.heartbeat import HeartbeatRequest
 from kwire.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from kwire.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -49,7 +50,7 @@ class _Group:
     """A group's members, from the first join until all of them have synced in one generation."""
 
     def __init__(self, broker: Any, group_id: str, size: int) -> None:
-        self._host, self._port = broker.bootstrap.rsplit(":", 1)
+        self._bootstrap = broker.bootstrap
         self._id = group_id
         self._size = size
         self._generations: dict[int, int] = {}
@@ -57,7 +58,7 @@ class _Group:
 
     async def run(self) -> float:
         """Seconds until the group is stable, its connections being open before."""
-        connections = [await self._connect() for _ in range(self._size)]
+        connections = [await connect(self._bootstrap) for _ in range(self._size)]
         await coordinated(connections[0], self._id)
         started = time.perf_counter()
         with trio.fail_after(_GIVE_UP_S):
@@ -70,9 +71,6 @@ class _Group:
         for connection in connections:
             connection.close()
         return seconds
-
-    async def _connect(self) -> Connection:
-        return await Connection.open(TcpTransport(), self._host, int(self._port))
 
     async def _member(self, number: int, connection: Connection) -> None:
         member_id = ""
@@ -309,7 +307,7 @@ def exactly_once_copy(count: int = 300) -> OnBroker:
         waits = sorted(waits[count // 10 :])
         return {
             "ms p50": statistics.median(waits),
-            "ms p99": waits[int(len(waits) * 0.99)],
+            "ms p99": quantile(waits, 0.99),
             "CPU ms per copy": spent * 1000 / count,
         }
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import socket
 import time
-from struct import pack, unpack
-from typing import Any
+from typing import TypeVar
 
-from kwire.protocol import codec
-from kwire.protocol.api_keys import ApiKey
-from kwire.protocol.headers import RequestHeader, decode_response_header, encode_request_header
+from benchmarks.frames import decoded, encoded, received
 from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.record import Record
+from kwire.protocol.schema import Message
 
 _METADATA_VERSION = 9
 _PRODUCE_VERSION = 9
 _PAUSE = 0.005
+
+M = TypeVar("M", bound=Message)
 
 
 def produce_first(host: str, port: int, topic: str, deadline: float) -> None:
@@ -33,9 +33,9 @@ def produce_first(host: str, port: int, topic: str, deadline: float) -> None:
         try:
             with socket.create_connection((host, port), timeout=5) as connection:
                 while time.monotonic() < deadline:
-                    known = _call(connection, ApiKey.METADATA, _METADATA_VERSION, metadata, MetadataResponse)
+                    known = _call(connection, _METADATA_VERSION, metadata, MetadataResponse)
                     if known.topics[0].error_code == 0:
-                        told = _call(connection, ApiKey.PRODUCE, _PRODUCE_VERSION, produce, ProduceResponse)
+                        told = _call(connection, _PRODUCE_VERSION, produce, ProduceResponse)
                         if told.responses[0].partition_responses[0].error_code == 0:
                             return
                     time.sleep(_PAUSE)
@@ -44,20 +44,6 @@ def produce_first(host: str, port: int, topic: str, deadline: float) -> None:
     raise TimeoutError(f"no acknowledgement from {host}:{port}")
 
 
-def _call(connection: socket.socket, key: ApiKey, version: int, request: Any, response_type: Any) -> Any:
-    frame = encode_request_header(RequestHeader(key, version, 1, "first")) + codec.encode(request, version)
-    connection.sendall(pack(">i", len(frame)) + frame)
-    (size,) = unpack(">i", _receive(connection, 4))
-    answer = _receive(connection, size)
-    _, body_at = decode_response_header(key, version, answer)
-    return codec.decode(response_type, version, answer[body_at:])
-
-
-def _receive(connection: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        part = connection.recv(size - len(data))
-        if not part:
-            raise ConnectionError("closed")
-        data += part
-    return data
+def _call(connection: socket.socket, version: int, request: Message, response_type: type[M]) -> M:
+    connection.sendall(encoded(request, version))
+    return decoded(response_type, version, received(connection))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import trio
 
+from benchmarks.client import connect
 from kwire.client.connection import Connection
-from kwire.ports.tcp import TcpTransport
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kwire.protocol.messages.heartbeat import HeartbeatRequest
@@ -20,11 +20,11 @@ def await_coordinator(bootstrap: str) -> None:
     A new broker creates the 50 partitions of its internal topic when it is first asked, which would be counted as the
     work of reading.
     """
-    trio.run(_await, *bootstrap.rsplit(":", 1))
+    trio.run(_await, bootstrap)
 
 
-async def _await(host: str, port: str) -> None:
-    connection = await Connection.open(TcpTransport(), host, int(port))
+async def _await(bootstrap: str) -> None:
+    connection = await connect(bootstrap)
     try:
         await coordinated(connection, "benchmark")
     finally:

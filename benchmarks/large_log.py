@@ -11,11 +11,12 @@ from typing import Any
 
 import trio
 
+from benchmarks.client import connect
 from benchmarks.first_produce import produce_first
 from benchmarks.process import cpu_seconds, forget_cached, peak_mb, resident_mb
+from benchmarks.quantile import quantile
 from benchmarks.steps import Figures, StartBroker, cost
 from kwire.client.connection import Connection
-from kwire.ports.tcp import TcpTransport
 from kwire.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kwire.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -96,8 +97,7 @@ class _Life:
         self._figures[f"CPU s to first ack: {state}"] = cpu_seconds(broker.pid)
 
     async def _connect(self) -> Connection:
-        host, port = self._broker.bootstrap.rsplit(":", 1)
-        return await Connection.open(TcpTransport(), host, int(port), request_timeout=_PATIENCE_S)
+        return await connect(self._broker.bootstrap, _PATIENCE_S)
 
     async def _write(self) -> None:
         connection = await self._connect()
@@ -159,4 +159,4 @@ class _Life:
             waits.append((time.perf_counter() - started) * 1000)
         waits.sort()
         self._figures[f"ms p50: {name}"] = statistics.median(waits)
-        self._figures[f"ms p99: {name}"] = waits[int(len(waits) * 0.99)]
+        self._figures[f"ms p99: {name}"] = quantile(waits, 0.99)

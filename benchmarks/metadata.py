@@ -7,8 +7,7 @@ import time
 
 import trio
 
-from kwire.client.connection import Connection
-from kwire.ports.tcp import TcpTransport
+from benchmarks.client import connect
 from kwire.protocol.messages.metadata import MetadataRequest
 
 _ASKED_S = 2.0
@@ -19,11 +18,11 @@ _ASKED = 50
 def metadata_ms(bootstrap: str) -> float:
     """ms from the request to its decoded answer, in the middle of many; what decoding takes is the same for each
     broker."""
-    return trio.run(_metadata, *bootstrap.rsplit(":", 1))
+    return trio.run(_metadata, bootstrap)
 
 
-async def _metadata(host: str, port: str) -> float:
-    connection = await Connection.open(TcpTransport(), host, int(port))
+async def _metadata(bootstrap: str) -> float:
+    connection = await connect(bootstrap)
     waits = []
     ends = time.perf_counter() + _ASKED_S
     while len(waits) < _ASKED or time.perf_counter() < ends:

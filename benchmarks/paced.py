@@ -13,6 +13,8 @@ import time
 
 from confluent_kafka import Message, Producer
 
+from benchmarks.quantile import quantile
+
 
 def main(bootstrap: str, topic: str, rate: float, linger_ms: float) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "acks": 1, "linger.ms": linger_ms})
@@ -60,7 +62,7 @@ def main(bootstrap: str, topic: str, rate: float, linger_ms: float) -> None:
     if failures:
         sys.exit(f"{len(failures)} failures: {failures[0]}")
     waits.sort()
-    print(len(waits), *(waits[int(len(waits) * share)] for share in (0.5, 0.99, 0.999)), waits[-1])
+    print(len(waits), *(quantile(waits, share) for share in (0.5, 0.99, 0.999)), waits[-1])
 
 
 main(sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4]))

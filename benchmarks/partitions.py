@@ -9,13 +9,13 @@ from typing import Any
 
 import trio
 
+from benchmarks.client import connect
 from benchmarks.first_produce import produce_first
 from benchmarks.metadata import metadata_ms
 from benchmarks.process import cpu_seconds, open_files, peak_mb, resident_mb
 from benchmarks.steps import Figures, StartBroker, cost
 from benchmarks.watcher import RECORD_SIZE, producing, watching
 from kwire.client.connection import Connection
-from kwire.ports.tcp import TcpTransport
 from kwire.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from kwire.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -137,8 +137,7 @@ class _Life:
         self._figures[f"CPU s to first ack: {state}"] = cpu_seconds(broker.pid)
 
     async def _connect(self) -> Connection:
-        host, port = self._broker.bootstrap.rsplit(":", 1)
-        return await Connection.open(TcpTransport(), host, int(port), request_timeout=_PATIENCE_S)
+        return await connect(self._broker.bootstrap, _PATIENCE_S)
 
     async def _create(self, topics: Sequence[str], each: int) -> None:
         """Creates topics by large requests, and returns when the last partition of each can be produced to."""

@@ -9,11 +9,8 @@ from __future__ import annotations
 import select
 import socket
 import time
-from struct import pack, unpack_from
 
-from kwire.protocol import codec
-from kwire.protocol.api_keys import ApiKey
-from kwire.protocol.headers import RequestHeader, decode_response_header, encode_request_header
+from benchmarks.frames import decoded, encoded, received
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.record import Record
@@ -49,7 +46,7 @@ class Producers:
     def _send_first(self) -> None:
         connection = next(iter(self._sockets.values()))
         connection.sendall(self._frame)
-        answer = connection.recv(65536)
+        answer = received(connection)
         if not _accepted(answer):
             raise RuntimeError(f"not accepted: {answer!r}")
         self.answers, self._accepted = [answer], answer[: self._same]
@@ -99,14 +96,8 @@ def produce_frame(topic: str, records: int, size: int) -> bytes:
         timeout_ms=30_000,
         topic_data=[TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])],
     )
-    header = encode_request_header(RequestHeader(ApiKey.PRODUCE, _VERSION, 1, "bench"))
-    body = header + codec.encode(request, _VERSION)
-    return pack(">i", len(body)) + body
+    return encoded(request, _VERSION)
 
 
 def _accepted(answer: bytes) -> bool:
-    if len(answer) < 4 or len(answer) != 4 + unpack_from(">i", answer)[0]:
-        raise RuntimeError(f"not one whole answer: {answer!r}")
-    _, body_at = decode_response_header(ApiKey.PRODUCE, _VERSION, answer[4:])
-    response = codec.decode(ProduceResponse, _VERSION, answer[4 + body_at :])
-    return response.responses[0].partition_responses[0].error_code == 0
+    return decoded(ProduceResponse, _VERSION, answer).responses[0].partition_responses[0].error_code == 0

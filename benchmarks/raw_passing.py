@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import socket
 import time
-from struct import pack, unpack
 
+from benchmarks.frames import decoded, encoded, received
 from benchmarks.raw import produce_frame
-from kwire.protocol import codec
-from kwire.protocol.api_keys import ApiKey
-from kwire.protocol.headers import RequestHeader, decode_response_header, encode_request_header
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
 _VERSION = 12
@@ -37,9 +34,8 @@ class Passing:
         """Passes the first record on, which begins the session, and has a fetch wait for the next one."""
         self._ask()
         self._producer.sendall(self._frame)
-        self.answers = [_whole(self._producer), _whole(self._reader)]
-        _, body_at = decode_response_header(ApiKey.FETCH, _VERSION, self.answers[1][4:])
-        response = codec.decode(FetchResponse, _VERSION, self.answers[1], 4 + body_at)
+        self.answers = [received(self._producer), received(self._reader)]
+        response = decoded(FetchResponse, _VERSION, self.answers[1])
         if not (response.responses and response.responses[0].partitions[0].records):
             raise RuntimeError(f"the record was not passed on: {response}")
         self._session, self._epoch, self._offset = response.session_id, 1, 1
@@ -54,9 +50,7 @@ class Passing:
             session_epoch=self._epoch,
             topics=[FetchTopic(topic=self._topic, partitions=[partition])],
         )
-        header = encode_request_header(RequestHeader(ApiKey.FETCH, _VERSION, 1, "bench"))
-        frame = header + codec.encode(request, _VERSION)
-        self._reader.sendall(pack(">i", len(frame)) + frame)
+        self._reader.sendall(encoded(request, _VERSION))
 
     def run(self, seconds: float) -> list[float]:
         """How long (s) it took each record to get to the reader, in their order."""
@@ -68,8 +62,8 @@ class Passing:
             time.sleep(max(0.0, due - clock()))
             sent = clock()
             self._producer.sendall(self._frame)
-            _whole(self._producer)
-            _whole(self._reader)
+            received(self._producer)
+            received(self._reader)
             waits.append(clock() - sent)
             self._offset += 1
             self._epoch += 1
@@ -80,14 +74,3 @@ class Passing:
     def close(self) -> None:
         self._producer.close()
         self._reader.close()
-
-
-def _whole(connection: socket.socket) -> bytes:
-    """One answer with its size."""
-    data = connection.recv(65536)
-    while len(data) < 4 or len(data) < 4 + unpack(">i", data[:4])[0]:
-        more = connection.recv(65536)
-        if not more:
-            raise ConnectionError("the broker closed the connection")
-        data += more
-    return data

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import socket
 import time
-from struct import pack, unpack
 
-from kwire.protocol import codec
-from kwire.protocol.api_keys import ApiKey
-from kwire.protocol.headers import RequestHeader, decode_response_header, encode_request_header
+from benchmarks.frames import decoded, encoded, received, size_received
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
 PARTITION_BYTES = 1 << 20
 ANSWER_BYTES = 50 << 20
 _VERSION = 12
 _PATIENCE_S = 30.0
-_SIZE = 4
 
 
 class Reading:
@@ -34,31 +30,17 @@ class Reading:
             max_bytes=ANSWER_BYTES,
             topics=[FetchTopic(topic=topic, partitions=asked)],
         )
-        header = encode_request_header(RequestHeader(ApiKey.FETCH, _VERSION, 1, "bench"))
-        frame = header + codec.encode(request, _VERSION)
-        self._frame = pack(">i", len(frame)) + frame
+        self._frame = encoded(request, _VERSION)
         self._connection = socket.create_connection((host, int(port)), _PATIENCE_S)
         self._place = memoryview(bytearray(1 << 18))
 
     def check(self) -> None:
         """Raises RuntimeError unless one fetch brings records enough."""
         self._connection.sendall(self._frame)
-        (size,) = unpack(">i", self._received(_SIZE))
-        answer = self._received(size)
-        _, body_at = decode_response_header(ApiKey.FETCH, _VERSION, answer)
-        partitions = codec.decode(FetchResponse, _VERSION, answer, body_at).responses[0].partitions
+        partitions = decoded(FetchResponse, _VERSION, received(self._connection)).responses[0].partitions
         found = sum(len(partition.records or b"") for partition in partitions)
         if any(partition.error_code for partition in partitions) or found < ANSWER_BYTES * 9 // 10:
             raise RuntimeError(f"{found} bytes came of {ANSWER_BYTES}")
-
-    def _received(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            more = self._connection.recv(size - len(data))
-            if not more:
-                raise ConnectionError("the broker closed the connection")
-            data += more
-        return bytes(data)
 
     def run(self, seconds: float) -> list[float]:
         """How long (s) each fetch took that was asked for within that time."""
@@ -67,7 +49,7 @@ class Reading:
         ends = clock() + seconds
         while (asked := clock()) < ends:
             connection.sendall(self._frame)
-            (left,) = unpack(">i", self._received(_SIZE))
+            left = size_received(connection)
             while left:
                 received = connection.recv_into(place, min(left, len(place)))
                 if not received:

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.loads import new_topic
 from benchmarks.process import cpu_seconds
+from benchmarks.quantile import quantile
 from benchmarks.raw import Producers
 from benchmarks.steps import Figures, OnBroker, Steady, Step, cost, fresh
 
@@ -41,9 +42,9 @@ def _measure(connections: int, records: int) -> OnBroker:
         cpu = cpu_seconds(broker.pid) - before
         return {
             "acknowledged requests/s": len(waits) / lasted,
-            "ms to the acknowledgement, p50": waits[len(waits) // 2] * 1000,
-            "ms to the acknowledgement, p99": waits[int(len(waits) * 0.99)] * 1000,
-            "ms to the acknowledgement, p99.9": waits[int(len(waits) * 0.999)] * 1000,
+            "ms to the acknowledgement, p50": quantile(waits, 0.5) * 1000,
+            "ms to the acknowledgement, p99": quantile(waits, 0.99) * 1000,
+            "ms to the acknowledgement, p99.9": quantile(waits, 0.999) * 1000,
             "CPU s per 1,000 requests": cpu / len(waits) * 1000,
             **cost(cpu, len(waits) * records, _SIZE),
             "client's CPU µs per request": own / len(waits) * 1e6,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.loads import Produce, create_topic
 from benchmarks.process import cpu_seconds, peak_mb
+from benchmarks.quantile import quantile
 from benchmarks.steps import Figures, StartBroker, Step, cost, started
 from benchmarks.watcher import RECORD_SIZE, arriving, producing
 from jvm import maven
@@ -121,8 +122,8 @@ class SparkSteps:
         query.processAllAvailable()
         query.stop()
         return {
-            "ms a batch, median": durations[len(durations) // 2],
-            "ms a batch, p99": durations[int(len(durations) * 0.99)],
+            "ms a batch, median": quantile(durations, 0.5),
+            "ms a batch, p99": quantile(durations, 0.99),
             "ms from producer to consumer, median": ages.p50,
             "ms from producer to consumer, p99": ages.p99,
             "CPU s per s": cpu / lasted,

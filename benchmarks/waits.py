@@ -1,4 +1,4 @@
-"""`python -m benchmarks.waits HOST PORT`: asks a broker something small again and again until its input ends.
+"""`python -m benchmarks.waits BOOTSTRAP`: asks a broker something small again and again until its input ends.
 
 Prints a line when it begins and at the end "P99 LONGEST", in ms: how long the answers took.
 """
@@ -10,15 +10,15 @@ import time
 
 import trio
 
-from kwire.client.connection import Connection
-from kwire.ports.tcp import TcpTransport
+from benchmarks.client import connect
+from benchmarks.quantile import quantile
 from kwire.protocol.messages.list_offsets import ListOffsetsRequest
 
 _PAUSE_S = 0.001
 
 
-async def main(host: str, port: int) -> None:
-    connection = await Connection.open(TcpTransport(), host, port)
+async def main(bootstrap: str) -> None:
+    connection = await connect(bootstrap)
     waits: list[float] = []
     over = trio.Event()
 
@@ -35,7 +35,7 @@ async def main(host: str, port: int) -> None:
             waits.append((time.perf_counter() - started) * 1000)
             await trio.sleep(_PAUSE_S)
     waits.sort()
-    print(waits[int(len(waits) * 0.99)], waits[-1])
+    print(quantile(waits, 0.99), waits[-1])
 
 
-trio.run(main, sys.argv[1], int(sys.argv[2]))
+trio.run(main, sys.argv[1])

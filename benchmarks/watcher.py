@@ -31,7 +31,7 @@ class Spread(Waits):
 def watching(bootstrap: str) -> Iterator[Waits]:
     """Measures what happens within, as `benchmarks.waits` sees it."""
     waits = Waits()
-    with _beside("benchmarks.waits", *bootstrap.rsplit(":", 1)) as printed:
+    with _beside("benchmarks.waits", bootstrap) as printed:
         yield waits
     waits.p99, waits.longest = printed
 

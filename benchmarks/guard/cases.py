@@ -12,14 +12,17 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from struct import pack, unpack
 
+import trio
+
+from benchmarks.client import connect
+from benchmarks.frames import decoded, encoded, received
 from benchmarks.loads import create_topic
-from kwire.protocol import codec
-from kwire.protocol.headers import RequestHeader, decode_response_header, encode_request_header
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from kwire.protocol.records.builder import build_batch
+from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.header import HEADER_SIZE, read_header, seal
 from kwire.protocol.records.record import Record
 from kwire.protocol.schema import Message
@@ -30,8 +33,8 @@ Costs = dict[str, float]
 
 REQUESTS = 500
 _TOPIC = "counted"
-_VERSION = 12
-"""The newest one of both APIs that names topics."""
+_NAMING = 12
+"""The newest version of both APIs that names topics; those after it have ids, which Java's clients send."""
 _PATIENCE_S = 60.0
 _NEVER_MS = 24 * 3_600_000
 _CHORES = (
@@ -58,15 +61,18 @@ class Case:
     """Of 16 KiB, that are in the first partition."""
     waiting: Callable[[int, int], Message] | None = None
     """A request of another connection that waits for this one, made likewise; what it costs is counted too."""
+    newest: bool = False
+    """Whether it has the newest version that there is, instead of one that names topics."""
 
 
-def batch(records: int) -> bytes:
+def batch(records: int, compression: Compression = Compression.NONE) -> bytes:
     """Of records of 100 bytes."""
-    return build_batch([Record(number, 0, None, bytes(100), []) for number in range(records)])
+    return build_batch([Record(number, 0, None, bytes(100), []) for number in range(records)], compression=compression)
 
 
 ONE, MANY = batch(1), batch(145)
 """The latter is of about 16 KiB."""
+COMPRESSED = batch(2_000, Compression.LZ4)
 _HEADER = read_header(MANY)
 
 
@@ -131,6 +137,17 @@ CASES = (
     Case("fetch nothing, 1,000 partitions", fetch_nothing(1000), partitions=1000),
     Case("produce one record, for which a fetch waits", produce(ONE), waiting=fetch_next(session=True)),
     Case("the same without a fetch session, read_committed", produce(ONE), waiting=fetch_next(session=False)),
+    Case("produce one record, by id", produce(ONE), newest=True),
+    Case("produce 16 KiB, by id, idempotent, acks all", produce_idempotently, newest=True),
+    Case("produce 2,000 records, by id, lz4", produce(COMPRESSED), newest=True),
+    Case("fetch 64 KiB, by id", fetch, batches=8, newest=True),
+    Case("fetch nothing, by id, 1,000 partitions", fetch_nothing(1000), partitions=1000, newest=True),
+    Case(
+        "produce one record, by id, for which a fetch waits",
+        produce(ONE),
+        waiting=fetch_next(session=True),
+        newest=True,
+    ),
 )
 
 
@@ -149,10 +166,13 @@ class _Counted(BrokerProcess):
 class _Client:
     """One connection, and the requests that are made for it."""
 
-    def __init__(self, broker: BrokerProcess, request: Callable[[int, int], Message]) -> None:
+    def __init__(
+        self, broker: BrokerProcess, request: Callable[[int, int], Message], topic_id: bytes, *, newest: bool
+    ) -> None:
         self._socket = socket.create_connection((broker.host, broker.port), _PATIENCE_S)
-        self._answers = self._socket.makefile("rb")
         self._request = request
+        self._topic_id = topic_id
+        self._newest = newest
         self._number = 0
         self._session = 0
         self._asked: Message
@@ -175,18 +195,21 @@ class _Client:
         self._number += 1
 
     def _ask(self, request: Message) -> None:
+        assert isinstance(request, ProduceRequest | FetchRequest)
         self._asked = request
-        header = encode_request_header(RequestHeader(request.api_key, _VERSION, 1, "guard"))
-        frame = header + codec.encode(request, _VERSION)
-        self._socket.sendall(pack(">i", len(frame)) + frame)
+        for topic in request.topic_data if isinstance(request, ProduceRequest) else request.topics:
+            topic.topic_id = self._topic_id
+        self._socket.sendall(encoded(request, self._version))
+
+    @property
+    def _version(self) -> int:
+        """Of what was asked last."""
+        return self._asked.max_version if self._newest else _NAMING
 
     def answer(self) -> Message:
         """Waits for the answer to what was asked, which has no error."""
-        (size,) = unpack(">i", self._answers.read(4))
-        answer = self._answers.read(size)
-        _, body_at = decode_response_header(self._asked.api_key, _VERSION, answer)
         response_type = ProduceResponse if isinstance(self._asked, ProduceRequest) else FetchResponse
-        response = codec.decode(response_type, _VERSION, answer[body_at:])
+        response: ProduceResponse | FetchResponse = decoded(response_type, self._version, received(self._socket))
         if _errors(response) or (isinstance(response, ProduceResponse) and not self._is_new(response)):
             raise RuntimeError(f"not taken: {response}")
         return response
@@ -197,7 +220,6 @@ class _Client:
         return self._last_offset > before
 
     def close(self) -> None:
-        self._answers.close()
         self._socket.close()
 
 
@@ -214,13 +236,14 @@ def measure(case: Case) -> Costs:
         counts = Path(folder) / "counts.json"
         with _Counted(counts) as broker:
             create_topic(broker.bootstrap, _TOPIC, case.partitions)
-            client = clients.enter_context(closing(_Client(broker, case.request)))
+            topic_id = trio.run(_topic_id, broker.bootstrap)
+            client = clients.enter_context(closing(_Client(broker, case.request, topic_id, newest=case.newest)))
             for _ in range(case.batches):
                 client.taken(produce(MANY)(0, 0))
             client.begin()
             asking = [client]
             if case.waiting is not None:
-                waiting = clients.enter_context(closing(_Client(broker, case.waiting)))
+                waiting = clients.enter_context(closing(_Client(broker, case.waiting, topic_id, newest=case.newest)))
                 waiting.begin()
                 asking.insert(0, waiting)
             _ask(asking, REQUESTS // 5)
@@ -236,6 +259,14 @@ def measure(case: Case) -> Costs:
         found = json.loads(counts.read_text())
     most = found.pop("bytes at most")
     return {**{name: count / REQUESTS for name, count in found.items()}, "bytes at most": most}
+
+
+async def _topic_id(bootstrap: str) -> bytes:
+    connection = await connect(bootstrap)
+    told = await connection.call(MetadataRequest(topics=[MetadataRequestTopic(name=_TOPIC)]))
+    connection.close()
+    topic_id: bytes = told.topics[0].topic_id
+    return topic_id
 
 
 def _ask(clients: list[_Client], count: int) -> None:

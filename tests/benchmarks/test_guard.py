@@ -8,23 +8,45 @@ import pytest
 
 from benchmarks.guard import __main__ as guard
 from benchmarks.guard import cases
-from benchmarks.guard.__main__ import TOLERANCE, VERSION, known, worse, worse_again
+from benchmarks.guard.__main__ import TOLERANCE, VERSION, changed, changed_again, known
 from benchmarks.guard.allocations import LARGE, Allocations
 from benchmarks.guard.cases import CASES, measure
 
 
 def test_dearer_is_told() -> None:
-    before = {"produce": {"Python calls": 100.0, "bytes at most": 1000.0}}
-    assert worse(before, {"produce": {"Python calls": 104.9, "bytes at most": 1190.0}}) == []
-    assert worse(before, {"produce": {"Python calls": 105.1, "bytes at most": 10.0}}) == [
-        "produce: Python calls were 100.0, are 105.1"
+    before = {"produce": {"Python calls": 20.0, "bytes at most": 1000.0}}
+    assert changed(before, {"produce": {"Python calls": 20.9, "bytes at most": 1190.0}}) == []
+    assert changed(before, {"produce": {"Python calls": 21.1, "bytes at most": 1000.0}}) == [
+        "produce: Python calls were 20.0, are 21.1"
+    ]
+
+
+def test_one_call_more_for_each_of_many_partitions_is_told() -> None:
+    before = {"produce": {"Python calls": 245.0, "system calls": 13.0}}
+    assert len(changed(before, {"produce": {"Python calls": 255.0, "system calls": 14.0}})) == 2
+
+
+def test_as_much_cheaper_is_told_too() -> None:
+    """Else what was won could be lost again, and nobody would know."""
+    before = {"produce": {"Python calls": 20.0}}
+    assert changed(before, {"produce": {"Python calls": 19.1}}) == []
+    assert changed(before, {"produce": {"Python calls": 18.0}}) == [
+        "produce: Python calls were 20.0, are but 18.0: --update writes it down"
+    ]
+
+
+def test_what_is_not_counted_any_more_is_told() -> None:
+    before = {"produce": {"C calls": 1.0, "Python calls": 2.0}, "fetch": {"C calls": 3.0}}
+    assert changed_again(before, {"produce": {"C calls": 1.0}}) == [
+        "produce: Python calls are not counted any more: --update forgets them",
+        "fetch: C calls are not counted any more: --update forgets them",
     ]
 
 
 def test_what_nothing_is_known_of_is_told() -> None:
     known_costs = {"produce": {"C calls": 1.0}}
     found = {"produce": {"C calls": 1.0, "Python calls": 2.0}, "fetch": {"C calls": 3.0}}
-    assert worse(known_costs, found) == [
+    assert changed(known_costs, found) == [
         "produce: Python calls are 2.0, of which nothing was known: --update writes it down",
         "fetch: C calls are 3.0, of which nothing was known: --update writes it down",
     ]
@@ -41,13 +63,13 @@ def test_what_is_dearer_once_is_not_told(monkeypatch: pytest.MonkeyPatch, again:
     monkeypatch.setattr(guard, "measure", measure)
     before = {case.name: {"bytes at most": 1000.0} for case in CASES}
     found = before | {CASES[-1].name: {"bytes at most": 1300.0}}
-    assert len(worse_again(before, found)) == told
+    assert len(changed_again(before, found)) == told
     assert measured == [CASES[-1].name]
 
 
 @pytest.mark.skipif(not known(), reason=f"nothing is known of what requests cost with Python {VERSION}")
 def test_no_request_got_dearer() -> None:
-    assert worse_again(known(), {case.name: measure(case) for case in CASES}) == []
+    assert changed_again(known(), {case.name: measure(case) for case in CASES}) == []
 
 
 def test_it_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,15 +43,13 @@ def appendable(
     version: int,
     transactional: bool,
     now_ms: int,
-    *,
-    walks: bool = True,
 ) -> tuple[Partition, Log, ValidatedBatch] | None:
     """What the partition's `append_at_once` takes, such as it is at this moment.
 
     None where that has to wait for somebody, or is refused; a transaction's first batch waits for its coordinator.
     `topic_id`: if the topic was asked for by that; one of the same name may have been made since. `records`, `version`:
     of the request. `transactional`: whether that may have batches of a transaction. `now_ms`: the wall
-    clock's time. `walks`: whether records may be walked, if they are few.
+    clock's time. Records are looked at, if need be, where they are few.
     """
     partition = broker.replicas.partitions.get((topic, index))
     if partition is None or (topic_id is not None and partition.topic_id != topic_id):
@@ -65,7 +63,7 @@ def appendable(
             return None
         checked = check(header, batch, log.config, now_ms, name=log.name)
         if isinstance(checked, PendingWalk):
-            if not walks or checked.large:
+            if checked.large:
                 return None
             checked = checked.run()
     except KafkaError:

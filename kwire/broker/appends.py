@@ -22,7 +22,7 @@ _LOOK_BYTES = 256 * 1024
 
 _BATCH_BYTES = 16 * 1024
 """where each batch counts as so many besides its own: a default one of as many takes some 40 µs, 10 of them for its
-bytes."""
+bytes, and up to 100 more where its records are looked at."""
 
 
 class Appends:
@@ -92,9 +92,7 @@ class Appends:
         good, size = [], 0
         for at in range(self.done, len(self.asked)):
             index, records = self.asked[at]
-            found = appendable(
-                broker, name, topic_id, index, records, acks, version, transactional, now_ms, walks=False
-            )
+            found = appendable(broker, name, topic_id, index, records, acks, version, transactional, now_ms)
             if found is None:
                 self.stuck = True
                 break

@@ -54,7 +54,7 @@ class ProduceToSeveral:
     """The template of such a request, for one topic."""
 
     settles = False
-    """Of one batch, which may be one to walk through, another one knows more."""
+    """Of one batch, which is all that some requests have, another one is quicker."""
 
     __slots__ = (
         "_acks",

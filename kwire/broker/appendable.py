@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kwire.cluster.partition import ALL
 from kwire.metadata.names import INTERNAL_TOPICS
 from kwire.protocol.errors import KafkaError
-from kwire.protocol.records.header import TRANSACTIONAL_FLAG
+from kwire.protocol.records.header import CODEC_MASK, TRANSACTIONAL_FLAG
 from kwire.security.authorizer import Operation, ResourceType
 from kwire.storage.record_walk import PendingWalk
 from kwire.storage.validation import check, first_batch
@@ -43,13 +43,16 @@ def appendable(
     version: int,
     transactional: bool,
     now_ms: int,
+    *,
+    unpacks: bool = True,
 ) -> tuple[Partition, Log, ValidatedBatch] | None:
     """What the partition's `append_at_once` takes, such as it is at this moment.
 
     None where that has to wait for somebody, or is refused; a transaction's first batch waits for its coordinator.
     `topic_id`: if the topic was asked for by that; one of the same name may have been made since. `records`, `version`:
     of the request. `transactional`: whether that may have batches of a transaction. `now_ms`: the wall
-    clock's time. Records are looked at, if need be, where they are few.
+    clock's time. Records are looked at, if need be, where they are few; compressed ones if it `unpacks` them, which may
+    take milliseconds.
     """
     partition = broker.replicas.partitions.get((topic, index))
     if partition is None or (topic_id is not None and partition.topic_id != topic_id):
@@ -63,7 +66,7 @@ def appendable(
             return None
         checked = check(header, batch, log.config, now_ms, name=log.name)
         if isinstance(checked, PendingWalk):
-            if checked.large:
+            if checked.large or (header.attributes & CODEC_MASK and not unpacks):
                 return None
             checked = checked.run()
     except KafkaError:

@@ -92,7 +92,9 @@ class Appends:
         good, size = [], 0
         for at in range(self.done, len(self.asked)):
             index, records = self.asked[at]
-            found = appendable(broker, name, topic_id, index, records, acks, version, transactional, now_ms)
+            found = appendable(
+                broker, name, topic_id, index, records, acks, version, transactional, now_ms, unpacks=False
+            )
             if found is None:
                 self.stuck = True
                 break

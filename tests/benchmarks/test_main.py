@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as command
+from benchmarks.machine import in_memory
 from benchmarks.report import Pairs, write
 
 
@@ -18,6 +19,7 @@ def nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(command, "class_path", lambda: None)
     monkeypatch.setattr(command, "run", run)
+    monkeypatch.setattr(command, "in_memory", lambda folder: folder == Path("/dev/shm"))
 
 
 def refusal(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -54,6 +56,11 @@ def test_how_long_a_latency_is_watched_is_one_of_the_options(tmp_path: Path, mon
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
 def test_a_latency_of_no_time(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "is not more than 0" in refusal([f"--latency-seconds={seconds}"], capsys)
+
+
+def test_what_is_in_memory() -> None:
+    assert in_memory(Path("/dev/shm"))
+    assert not in_memory(Path("/proc/self"))
 
 
 def test_data_that_go_to_no_disk(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

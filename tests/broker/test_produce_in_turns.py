@@ -14,7 +14,9 @@ from kwire.broker.apis import produce as produce_api
 from kwire.ports import at_once, turns
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from kwire.protocol.records.compression import Compression
 from kwire.security.authorizer import AllowAll, Operation, ResourceType
+from kwire.storage.record_walk import PendingWalk
 from tests.broker.apis import transactions
 from tests.broker.raw_produce import Producer, batch, request
 from tests.broker.scene import Scene, running
@@ -204,6 +206,32 @@ async def test_a_batch_that_is_refused_amid_it(acks: int, meanwhile: Meanwhile, 
             expected[index] = (index, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1)
         assert came == [b"the end"] if not acks else offsets(came[0]) == expected
         assert ends(scene) == [4 if index in (10, 50) else 5 for index in range(COUNT)]
+
+
+async def test_few_records_are_looked_at_without_the_handler(
+    by_handler: list[int], monkeypatch: pytest.MonkeyPatch, autojump_clock
+) -> None:
+    """What is refused, or may take long, is left to it with all behind it: many records, and any that are packed."""
+    async with running() as scene:
+        await scene.create("compacted", 2, cleanup_policy="compact")
+        await scene.create("last")
+        producer = Producer(scene)
+
+        async def errors(second: bytes) -> list[int]:
+            (answer,) = await producer.send(request(scene, batch(), topic="compacted", more=[(1, second)]))
+            return [error for _, error, _ in offsets(answer)]
+
+        for _ in range(6):
+            assert await errors(batch()) == [0, 0]
+        by_handler.clear()
+        assert await errors(batch()) == [0, 0]
+        assert by_handler == []
+        assert await errors(batch(key=None)) == [0, ErrorCode.INVALID_RECORD]
+        assert await errors(batch(compression=Compression.GZIP)) == [0, 0]
+        assert by_handler == [1, 1]
+        monkeypatch.setattr(PendingWalk, "large", True)
+        assert await errors(batch()) == [0, 0]
+        assert by_handler == [1, 1, 2]
 
 
 @pytest.mark.parametrize("index", [0, 40])

@@ -441,29 +441,6 @@ async def test_what_may_take_long_is_left_to_the_handler(
         assert scene.log("compacted").log_end_offset == 5
 
 
-async def test_few_records_are_looked_at_in_several_partitions_at_once(
-    known: list[bool], monkeypatch: pytest.MonkeyPatch, autojump_clock
-) -> None:
-    """What may take long, or is refused, is left to the handler with all behind it."""
-    async with running() as scene:
-        await scene.create("compacted", 2, cleanup_policy="compact")
-        await scene.create("last")
-        producer = Producer(scene)
-
-        async def sent(second: bytes) -> list[tuple[int, int, int]]:
-            (answer,) = await producer.send(request(scene, batch(), topic="compacted", more=[(1, second)]))
-            return offsets(answer, NEWEST)
-
-        for count in range(6):
-            assert await sent(batch()) == [(0, 0, count), (1, 0, count)]
-        assert known[-2]
-        assert [error for _, error, _ in await sent(batch(key=None))] == [0, ErrorCode.INVALID_RECORD]
-        assert known[-2]  # it had begun
-        monkeypatch.setattr(PendingWalk, "large", True)
-        assert await sent(batch()) == [(0, 0, 7), (1, 0, 6)]
-        assert not known[-2]
-
-
 async def test_while_an_append_waits_for_its_flush_acks_all_is_left_to_the_handler(
     known: list[bool], monkeypatch: pytest.MonkeyPatch, autojump_clock
 ) -> None:

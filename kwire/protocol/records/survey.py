@@ -32,6 +32,7 @@ def survey(data: bytes, count: int) -> Survey | None:
     None where `scan` refuses them, where their offsets are others, and where one of them is larger than 8 KiB, or has
     as large a key: there are few of them in a batch then.
     """
+    # Varints of one byte or two are read in place, again and again: a call takes as long as all else of a record.
     end = first = least = most = 0
     keyless = False
     try:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from jvm.apache_kafka import tool_command
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
+    from concurrent.futures import Future
+
+    from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo
 
 DEFAULT_BATCH = 16384
 """Bytes: what the Java client has unless told otherwise."""
@@ -140,30 +142,30 @@ def create_topic(bootstrap: str, topic: str, partitions: int, config: Mapping[st
 
     That comes after the metadata tell of a leader, and what is sent with acks=0 in between is lost.
     """
-    from confluent_kafka import KafkaException
     from confluent_kafka.admin import NewTopic
 
     admin = _admin(bootstrap)
     admin.create_topics([NewTopic(topic, partitions, 1, config=dict(config or {}))])[topic].result(30)
     deadline = time.monotonic() + _PATIENCE_S
-    while True:
-        try:
-            records_in(bootstrap, topic, partitions)
-            return
-        except KafkaException as error:
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"topic {topic} was not led within {_PATIENCE_S} s") from error
-            time.sleep(0.02)
+    # A failure that is raised keeps these frames and the client in them, which goes on to look for its broker when
+    # that has ended.
+    while failures := [error for end in _log_ends(admin, topic, partitions) if (error := end.exception()) is not None]:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"topic {topic} was not led within {_PATIENCE_S} s") from failures[0]
+        time.sleep(0.02)
 
 
 def records_in(bootstrap: str, topic: str, partitions: int) -> int:
     """How many were ever produced to it, by its log end offsets. Raises KafkaException where a partition is not led."""
+    return sum(end.result().offset for end in _log_ends(_admin(bootstrap), topic, partitions))
+
+
+def _log_ends(admin: AdminClient, topic: str, partitions: int) -> list[Future[ListOffsetsResultInfo]]:
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
     asked = {TopicPartition(topic, index): OffsetSpec.latest() for index in range(partitions)}
-    admin = _admin(bootstrap)
-    return sum(found.result().offset for found in admin.list_offsets(asked, request_timeout=10).values())
+    return list(admin.list_offsets(asked, request_timeout=10).values())
 
 
 def _admin(bootstrap: str) -> AdminClient:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-from confluent_kafka import TopicPartition
+import gc
+import weakref
+from concurrent.futures import Future
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
 
-from benchmarks.loads import Produce, Sent, consume
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from benchmarks.loads import Produce, Sent, consume, create_topic
 
 _SUMMARY = (
     "{} records sent, {} records/sec (103.06 MB/sec), 69.68 ms avg latency, 386.00 ms max latency, "
@@ -55,3 +62,36 @@ def test_what_would_keep_a_consumer_waiting(monkeypatch: pytest.MonkeyPatch, con
     monkeypatch.setattr("confluent_kafka.Consumer", FakeConsumer)
     assert consume("localhost:1", "t", 1, 10_123, consumers) > 0
     assert sorted(asked) == sorted([10_000, 123] * consumers)
+
+
+def test_a_client_that_waited_for_leaders_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once: until the garbage collector comes it would ask for a broker that has ended, and tell of that."""
+    attempts = count()
+    made: list[weakref.ref[Any]] = []
+
+    def done(error: BaseException | None) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_exception(error) if error else future.set_result(SimpleNamespace(offset=0))
+        return future
+
+    class FakeAdmin:
+        def create_topics(self, topics: list[Any]) -> dict[str, Future[Any]]:
+            return {topic.topic: done(None) for topic in topics}
+
+        def list_offsets(self, asked: dict[Any, Any], **_: object) -> dict[Any, Future[Any]]:
+            not_led = KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE)) if next(attempts) < 2 else None
+            return {partition: done(not_led) for partition in asked}
+
+    def make(_: dict[str, Any]) -> FakeAdmin:
+        admin = FakeAdmin()
+        made.append(weakref.ref(admin))
+        return admin
+
+    monkeypatch.setattr("confluent_kafka.admin.AdminClient", make)
+    gc.disable()
+    try:
+        create_topic("localhost:1", "t", 2)
+        assert [client() for client in made] == [None]
+    finally:
+        gc.enable()
+    assert next(attempts) == 3

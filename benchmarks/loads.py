@@ -157,7 +157,8 @@ def create_topic(bootstrap: str, topic: str, partitions: int, config: Mapping[st
 
 def records_in(bootstrap: str, topic: str, partitions: int) -> int:
     """How many were ever produced to it, by its log end offsets. Raises KafkaException where a partition is not led."""
-    return sum(end.result().offset for end in _log_ends(_admin(bootstrap), topic, partitions))
+    admin = _admin(bootstrap)  # it is to live until it has answered: what is asked of one that ends never comes
+    return sum(end.result().offset for end in _log_ends(admin, topic, partitions))
 
 
 def _log_ends(admin: AdminClient, topic: str, partitions: int) -> list[Future[ListOffsetsResultInfo]]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
-from benchmarks.loads import Produce, Sent, consume, create_topic
+from benchmarks.loads import Produce, Sent, consume, create_topic, records_in
 
 _SUMMARY = (
     "{} records sent, {} records/sec (103.06 MB/sec), 69.68 ms avg latency, 386.00 ms max latency, "
@@ -95,3 +95,26 @@ def test_a_client_that_waited_for_leaders_ends(monkeypatch: pytest.MonkeyPatch) 
     finally:
         gc.enable()
     assert next(attempts) == 3
+
+
+def test_a_client_lives_until_it_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked of one that is forgotten before never comes."""
+
+    class Awaited(Future[Any]):
+        def __init__(self, client: weakref.ref[Any]) -> None:
+            super().__init__()
+            self.client = client
+
+        def result(self, timeout: float | None = None) -> Any:
+            assert self.client() is not None
+            return SimpleNamespace(offset=3)
+
+    class FakeAdmin:
+        def __init__(self, _: dict[str, Any]) -> None:
+            pass
+
+        def list_offsets(self, asked: dict[Any, Any], **_: object) -> dict[Any, Future[Any]]:
+            return {partition: Awaited(weakref.ref(self)) for partition in asked}
+
+    monkeypatch.setattr("confluent_kafka.admin.AdminClient", FakeAdmin)
+    assert records_in("localhost:1", "t", 2) == 6

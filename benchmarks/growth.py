@@ -1,7 +1,8 @@
-"""What grows with what is kept: thousands of partitions on one broker, a log of many gigabytes."""
+"""What grows with what is kept, or should not: thousands of partitions on one broker, a log of many gigabytes."""
 
 from __future__ import annotations
 
+from benchmarks.flatness import beside
 from benchmarks.large_log import large_log
 from benchmarks.partitions import partitions
 from benchmarks.steps import Step
@@ -14,5 +15,6 @@ def steps(*, full: bool) -> list[Step]:
     return [
         *(Step(f"growth: 1 topic, partitions: {each:,}", partitions(1, each)) for each in counts),
         Step(f"growth: {count // 100} topics of 100 partitions", partitions(count // 100, 100)),
+        Step(f"growth: a request beside 1 partition and beside {count:,}, in turn", beside(count)),
         Step(f"growth: a log of {gigabytes:g} GB", large_log(gigabytes)),
     ]

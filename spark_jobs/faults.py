@@ -97,5 +97,9 @@ _KNOWN = (
     (r"calling \w+\.load\.\n: org\.apache\.spark\.SparkException: ([^\n]*)", "the files can't be read so: {}"),
     (r"IllegalArgumentException: (Kafka option '[^\n]*?)\.?\n", "{}"),
     (r"kafka\.common\.config\.ConfigException: ([^\n]*)", "a setting that Kafka's clients do not take: {}"),
+    (
+        r"SparkException: Python worker failed to connect back\..*?Caused by: ([^\n]*)",
+        "Spark's Python did not connect to it: {}",
+    ),
     (r"TimeoutException: ([^\n]*)", "the brokers did not answer in time: {}"),
 )

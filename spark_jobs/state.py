@@ -28,7 +28,7 @@ To keep another state, change `Ledger`: what it keeps, what records do to it, wh
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -39,14 +39,15 @@ if not __package__:
 
 import click
 import pandas as pd
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, GroupedData, Row
 from pyspark.sql import functions as f
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle, StreamingQuery
 
 from spark_jobs.command_line import Run, checkpoint, follow, job, reads
 from spark_jobs.durations import Duration, milliseconds, words
 from spark_jobs.events import events, json_of, malformed
-from spark_jobs.faults import Fault
+from spark_jobs.faults import Fault, explained
 from spark_jobs.topics import Reading
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -54,6 +55,8 @@ STATE = "count BIGINT, total DOUBLE, first BIGINT, last BIGINT, open STRING"
 """Times in ms. Those of `open` are in a text, since Spark 4.0 does not give back an array."""
 OUTPUT = "key STRING, silent BOOLEAN, count BIGINT, total DOUBLE, start BIGINT, end BIGINT"
 """A total, from the first record to the last, or a silence; times in ms."""
+_NO_PYTHON = "Python worker failed to connect back"
+_STARTS = 5
 
 
 @job("state", __doc__)
@@ -101,7 +104,23 @@ def main(
     run.cluster.provide(spark, silences, partitions, {})
     writer = run.cluster.sink(records).outputMode("update")
     meaning = {"totals": totals, "silences": silences, "--by": by, "--idle": idle, "--schema": schema}
-    run.start(writer, checkpoint, follow=follow, topics=[source], **meaning).awaitTermination()
+    _complete(lambda: run.start(writer, checkpoint, follow=follow, topics=[source], **meaning), run.name)
+
+
+def _complete(start: Callable[[], StreamingQuery], name: str) -> None:
+    """Runs a query to its end, and anew from its checkpoint where Spark gave up on the Python of its first batch.
+
+    Spark asks a Python process, once in a query's life, which states there are. It has ten seconds to connect, which no
+    setting changes and which may be too few on a busy machine; and Spark takes nobody else when a stranger connects.
+    """
+    for left in reversed(range(_STARTS)):
+        try:
+            start().awaitTermination()
+            return
+        except StreamingQueryException as error:
+            if not left or _NO_PYTHON not in str(error):
+                raise
+            print(f"{name}: {explained(error) or _NO_PYTHON}; once more", file=sys.stderr)
 
 
 def entries(given: DataFrame, by: str, add: str, time: str, watermark: timedelta) -> DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from benchmarks import connections, latency, limits, metadata, partitions, readers, requests
+from benchmarks import connections, flatness, latency, limits, metadata, partitions, readers, requests
 from benchmarks.first_produce import produce_first
 from benchmarks.group_coordinator import await_coordinator
 from benchmarks.large_log import large_log
@@ -152,6 +152,14 @@ def test_the_life_of_a_broker_with_partitions(monkeypatch: pytest.MonkeyPatch) -
     assert {"CPU ms per request", "CPU s per M", "ms for Metadata, p50", "KB a partition, new and empty"} <= set(
         figures
     )
+    assert all_above_nothing(figures)
+
+
+def test_requests_in_turn_to_a_broker_with_one_partition_and_one_with_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    for wait in ("_SETTLE_S", "_TURN_S"):
+        monkeypatch.setattr(flatness, wait, 0.1)
+    figures = flatness.beside(1_000)(make_kwire)
+    assert {"CPU ms per request: 1 partition", "CPU ms per request: 1,000 partitions"} <= set(figures)
     assert all_above_nothing(figures)
 
 

@@ -42,7 +42,8 @@ class JobProcess:
     """One run of a job by `spark-submit`, or by `python -m`, in a process group of its own: the JVM and its Python are
     the driver. Leaving it as a context manager kills what still runs.
 
-    `name` is that of the module; `spark` is None for what needs none; `settings` of Spark win over those of all tests.
+    `name` is that of the module; `spark` is None for what needs none; `settings` of Spark win over those of all tests,
+    and `environment` over the variables that there are.
     Standard output and standard error go to `log` in `folder`, the working folder.
     """
 
@@ -54,6 +55,7 @@ class JobProcess:
         spark: Spark | None = INSTALLED,
         submit: bool = False,
         settings: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         words = [str(each) for each in arguments]
         settings = {**(spark.settings(folder) if spark else {}), **(settings or {})}
@@ -71,7 +73,12 @@ class JobProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=os.environ | (spark.environment() if spark else {}) | {"PYTHONPATH": str(ROOT)},
+                env={
+                    **os.environ,
+                    **(spark.environment() if spark else {}),
+                    "PYTHONPATH": str(ROOT),
+                    **(environment or {}),
+                },
                 cwd=folder,
                 start_new_session=True,
             )

@@ -144,6 +144,26 @@ def test_broker_and_job_are_killed_and_go_on_with_state_and_timers(
     assert all(each == sorted(each) for each in counts(broker, totals).values())
 
 
+def test_a_python_of_spark_that_did_not_start_in_time_is_started_again(
+    each_spark: Spark, kwire_broker: BrokerProcess, kwire_topic_factory: TopicFactory, tmp_path: Path
+) -> None:
+    """Spark waits ten seconds for it, whether it is slow or gone."""
+    source = kwire_topic_factory(configs={"retention.ms": -1})
+    send(kwire_broker.bootstrap, source, [departure("N1", 400 * DAY_MS), departure("N1", 401 * DAY_MS)])
+    totals, told = kwire_topic_factory.name(), kwire_topic_factory.name()
+    arguments = [source, totals, told, *OPTIONS, "-b", kwire_broker, "--checkpoint", tmp_path / "state"]
+    python = tmp_path / "python"
+    first_of_driver = f'case "$*" in *driver_worker*) mkdir {tmp_path}/asked && exit 1;; esac'
+    python.write_text(f'#!/bin/sh\n{first_of_driver}\nexec {each_spark.python} "$@"\n')
+    python.chmod(0o755)
+    environment = {"PYSPARK_PYTHON": str(python)}
+    with JobProcess("state", *arguments, folder=tmp_path, spark=each_spark, environment=environment) as job:
+        (line,) = (line for line in job.finish().splitlines() if line.endswith("; once more"))
+    assert line.startswith("state: Spark's Python did not connect to it: java.net.SocketTimeoutException: ")
+    assert (tmp_path / "asked").exists()
+    assert topics.last_values(kwire_broker.bootstrap, totals)["N1"]["count"] == 2
+
+
 def test_what_is_told_does_not_depend_on_batches_and_what_is_late_changes_nothing(
     spark: SparkSession,
     kwire_broker: BrokerProcess,

@@ -68,7 +68,7 @@ class LogOpening:
                 present = self._logs.get(partition.topic, partition.index)
                 if present is not None and present.topic_id == partition.topic_id:
                     partition.take_log(present)
-                    present.config = config
+                    present.configure(config)
                 else:
                     if present is None and not arrival.is_new and self._broker_id in arrival.state.isr:
                         unfound.append(partition)

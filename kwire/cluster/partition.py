@@ -138,7 +138,7 @@ class Partition(Replica):
     def configure(self, config: LogConfig) -> None:
         """Another configuration of the topic: a smaller `min.insync.replicas` may let the high watermark go on."""
         if self.log is not None:
-            self.log.config = config
+            self.log.configure(config)
             if self.leadership is not None and self.leadership.advance():
                 self.changed()
 

@@ -105,7 +105,7 @@ class Log:
         self.name = f"{self.topic}-{self.partition}"
         """`topic-partition`"""
         self.topic_id = loaded.topic_id
-        self.config = config
+        self.configure(config)
         self.dir = loaded.segments.active.dir
         """The partition's folder."""
         self.segments = loaded.segments
@@ -156,6 +156,12 @@ class Log:
     def tiered(self) -> bool:
         """Whether segments go to remote storage before they go from here (KIP-405)."""
         return self.config.remote_storage_enable and not self.config.compacted
+
+    def configure(self, config: LogConfig) -> None:
+        """Has the log go by another configuration of its topic from now on."""
+        self.config = config
+        if config.flush_ms < MAX_LONG:
+            self.services.flushed_by_time[self.key] = self
 
     def check_usable(self) -> None:
         """Raises KAFKA_STORAGE_ERROR if the log dir is offline, UNKNOWN_TOPIC_OR_PARTITION if the log was deleted."""

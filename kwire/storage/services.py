@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from kwire.ports.clock import Clock
 from kwire.ports.executor import Executor
 from kwire.ports.files import FileSystem
 from kwire.ports.randomness import Randomness
 from kwire.ports.workers import LocalWorkers, Workers
+from kwire.storage.checkpoints import TopicPartition
 from kwire.storage.chores import Chores
 from kwire.storage.open_files import OpenFiles
+
+if TYPE_CHECKING:
+    from kwire.storage.log import Log
 
 DEFAULT_PRODUCER_EXPIRATION_MS = 86_400_000
 
@@ -30,6 +35,11 @@ class StorageServices:
     """producer.id.expiration.ms"""
     verifies_transactions: bool
     """transaction.partition.verification.enable"""
+    flushed_by_time: dict[TopicPartition, Log] = field(default_factory=dict)
+    """Those with a flush.ms, and perhaps such that had one: upkeep looks at no others, of which there may be
+    thousands."""
+    reserving: dict[TopicPartition, Log] = field(default_factory=dict)
+    """Likewise, those whose active segment has a reserve."""
 
     @classmethod
     def of(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kwire.config.definition import MAX_LONG
 from kwire.ports.turns import Turn
 from kwire.protocol.errors import KafkaError
 from kwire.storage import layout
@@ -37,12 +38,12 @@ logger = logging.getLogger(__name__)
 Kept = Log | FutureLog
 """What a checkpoint speaks of."""
 
-_NEVER = 2**63 - 1
 _FLUSH_LOOK_MS = 1000
 """The longest between two looks at the logs for those that are due by flush.ms."""
 
 _FLUSH_PAUSE_MS = 10
-"""The shortest, whatever flush.ms is: a look at thousands of logs takes about a millisecond."""
+"""The shortest, whatever flush.ms is: a look at thousands of logs takes about a millisecond. (So those that have none
+are not looked at.)"""
 
 _RESERVE_LOOK_MS = 1000
 """Between two looks at the reserves of segments: one that did not grow in between has its reserve cut."""
@@ -102,30 +103,39 @@ class Upkeep:
     def _flush_pause_ms(self) -> int:
         """How long until the logs are looked at for those that are due by flush.ms."""
         scheduled_ms: int = self._manager.config["log.flush.scheduler.interval.ms"]
+        timed = self._manager.services.flushed_by_time
+        for key in [key for key, log in timed.items() if log.config.flush_ms == MAX_LONG or not self._has(log)]:
+            del timed[key]
         # A list, since each element of a generator costs a call, and there may be thousands of logs.
-        shortest = min([log.config.flush_ms for log in self._manager.logs.values()], default=_NEVER)
+        shortest = min([log.config.flush_ms for log in timed.values()], default=MAX_LONG)
         return max(min(shortest, scheduled_ms, _FLUSH_LOOK_MS), _FLUSH_PAUSE_MS)
 
     async def flush_due(self) -> None:
         """Flushes the logs whose last flush was flush.ms ago or longer."""
         now = self._manager.services.clock.monotonic()
-        for log in list(self._manager.logs.values()):
-            # In this order, since a log that has no flush.ms is then told without a call, and there may be thousands.
-            if (now - log.last_flush) * 1000 >= log.config.flush_ms and log.unflushed:
+        for log in list(self._manager.services.flushed_by_time.values()):
+            if (now - log.last_flush) * 1000 >= log.config.flush_ms and log.unflushed and self._has(log):
                 await self._tolerantly(log, log.flush)
 
     async def cut_reserves(self) -> None:
         """Cuts the reserves of segments that have not grown since the last look: their files are as long as they."""
         before, self._reserved = self._reserved, {}
         turn = Turn(self._manager.services.clock)
-        for log in list(self._manager.logs.values()):
+        reserving = self._manager.services.reserving
+        for key, log in list(reserving.items()):
             active = log.segments.active
-            if active.reserve_end:
-                if before.get(active) == active.size:
-                    await self._tolerantly(log, _cut_reserve, log)
-                else:
-                    self._reserved[active] = active.size
-                await turn.share()
+            if not active.reserve_end or not self._has(log):
+                if reserving.get(key) is log:
+                    del reserving[key]
+            elif before.get(active) == active.size:
+                await self._tolerantly(log, _cut_reserve, log)
+            else:
+                self._reserved[active] = active.size
+            await turn.share()
+
+    def _has(self, log: Log) -> bool:
+        """Whether it is still one of the manager's: neither deleted, nor in a dir that failed."""
+        return self._manager.logs.get(log.key) is log
 
     async def _tolerantly(self, log: Log, work: Callable[..., Awaitable[object]], *arguments: object) -> None:
         """Does what a failure of one log must not keep from the others.

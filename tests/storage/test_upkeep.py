@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from kwire.storage import layout
+from kwire.storage import layout, reserve
 
 from .house import House, broken
 from .support import ROOT, T0, TOPIC_ID, append, config, idempotent
@@ -103,6 +103,62 @@ async def test_flush_ms_of_zero_does_not_keep_the_event_loop_busy(autojump_clock
         nursery.cancel_scope.cancel()
     assert log.unflushed == 0
     assert 1 < len(looks) <= 100
+
+
+async def test_each_second_no_log_is_looked_at_that_has_nothing_due(autojump_clock):
+    """There may be thousands of them, at the expense of whoever has a request."""
+    house = House()
+    managed = await house.start()
+    timed = await managed.get_or_create("t", 0, TOPIC_ID, config(flush_ms=300))
+    reserving = await managed.get_or_create("t", 1, TOPIC_ID, config())
+    quiet = await managed.get_or_create("t", 2, TOPIC_ID, config())
+    for log in (timed, quiet):
+        await append(log, "a")
+    await append(reserving, "x" * reserve.FIRST_AT)
+    await append(reserving, "a")
+    assert reserving.segments.active.reserve_end
+    managed.logs = managed.logs | {quiet.key: None}  # whoever looks at it fails
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(managed.upkeep.run)
+        house.clock.advance(300)
+        await trio.sleep(3.5)
+        nursery.cancel_scope.cancel()
+    assert timed.unflushed == 0
+    assert not reserving.segments.active.reserve_end
+    assert list(managed.services.flushed_by_time.values()) == [timed]
+    assert not managed.services.reserving
+
+
+async def test_a_log_may_get_a_flush_ms_and_lose_it(autojump_clock):
+    house = House()
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(managed.run)
+        for flush_ms, unflushed in ((300, 0), (2**63 - 1, 1), (500, 0)):
+            log.configure(config(flush_ms=flush_ms))
+            await append(log, "a")
+            house.clock.advance(1000)
+            await trio.sleep(2)
+            assert log.unflushed == unflushed
+        nursery.cancel_scope.cancel()
+
+
+async def test_no_flush_and_no_cut_is_of_a_log_that_was_deleted(autojump_clock, caplog):
+    house = House()
+    managed = await house.start()
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config(flush_ms=300))
+    await append(log, "x" * reserve.FIRST_AT)
+    await append(log, "a")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(managed.run)
+        await managed.delete([log.key])
+        house.clock.advance(300)
+        await trio.sleep(3)
+        nursery.cancel_scope.cancel()
+    assert not managed.services.flushed_by_time
+    assert not managed.services.reserving
+    assert caplog.messages == []
 
 
 async def test_flush_ms_does_not_mind_the_clock_being_set_back():

@@ -55,7 +55,7 @@ STATE = "count BIGINT, total DOUBLE, first BIGINT, last BIGINT, open STRING"
 """Times in ms. Those of `open` are in a text, since Spark 4.0 does not give back an array."""
 OUTPUT = "key STRING, silent BOOLEAN, count BIGINT, total DOUBLE, start BIGINT, end BIGINT"
 """A total, from the first record to the last, or a silence; times in ms."""
-_NO_PYTHON = "Python worker failed to connect back"
+_NO_PYTHON = "terminated with exception: Python worker failed to connect back"
 _STARTS = 5
 
 
@@ -120,7 +120,7 @@ def _complete(start: Callable[[], StreamingQuery], name: str) -> None:
         except StreamingQueryException as error:
             if not left or _NO_PYTHON not in str(error):
                 raise
-            print(f"{name}: {explained(error) or _NO_PYTHON}; once more", file=sys.stderr)
+            print(f"{name}: {explained(error) or error}; once more", file=sys.stderr)
 
 
 def entries(given: DataFrame, by: str, add: str, time: str, watermark: timedelta) -> DataFrame:

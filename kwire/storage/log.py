@@ -160,8 +160,11 @@ class Log:
     def configure(self, config: LogConfig) -> None:
         """Has the log go by another configuration of its topic from now on."""
         self.config = config
+        timed = self.services.flushed_by_time
         if config.flush_ms < MAX_LONG:
-            self.services.flushed_by_time[self.key] = self
+            timed[self.key] = self
+        elif timed.get(self.key) is self:
+            del timed[self.key]
 
     def check_usable(self) -> None:
         """Raises KAFKA_STORAGE_ERROR if the log dir is offline, UNKNOWN_TOPIC_OR_PARTITION if the log was deleted."""
@@ -399,7 +402,8 @@ class Log:
         await flushing.close(self)
 
     def forget_files(self) -> None:
-        """Lets go of all open files: the log is closed, deleted, or its dir offline."""
+        """Lets go of all open files, and of what upkeep would do: the log is closed, deleted, or its dir offline."""
+        self.services.forget(self)
         for segment in self.segments:
             segment.forget_open()
 

@@ -36,10 +36,15 @@ class StorageServices:
     verifies_transactions: bool
     """transaction.partition.verification.enable"""
     flushed_by_time: dict[TopicPartition, Log] = field(default_factory=dict)
-    """Those with a flush.ms, and perhaps such that had one: upkeep looks at no others, of which there may be
-    thousands."""
+    """Those with a flush.ms: upkeep looks at no others, of which there may be thousands."""
     reserving: dict[TopicPartition, Log] = field(default_factory=dict)
-    """Likewise, those whose active segment has a reserve."""
+    """Likewise, those whose active segment has a reserve, or had one a second ago."""
+
+    def forget(self, log: Log) -> None:
+        """Upkeep has nothing to do with that log any more."""
+        for logs in (self.flushed_by_time, self.reserving):
+            if logs.get(log.key) is log:
+                del logs[log.key]
 
     @classmethod
     def of(

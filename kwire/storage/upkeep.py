@@ -104,8 +104,6 @@ class Upkeep:
         """How long until the logs are looked at for those that are due by flush.ms."""
         scheduled_ms: int = self._manager.config["log.flush.scheduler.interval.ms"]
         timed = self._manager.services.flushed_by_time
-        for key in [key for key, log in timed.items() if log.config.flush_ms == MAX_LONG or not self._has(log)]:
-            del timed[key]
         # A list, since each element of a generator costs a call, and there may be thousands of logs.
         shortest = min([log.config.flush_ms for log in timed.values()], default=MAX_LONG)
         return max(min(shortest, scheduled_ms, _FLUSH_LOOK_MS), _FLUSH_PAUSE_MS)
@@ -113,8 +111,9 @@ class Upkeep:
     async def flush_due(self) -> None:
         """Flushes the logs whose last flush was flush.ms ago or longer."""
         now = self._manager.services.clock.monotonic()
-        for log in list(self._manager.services.flushed_by_time.values()):
-            if (now - log.last_flush) * 1000 >= log.config.flush_ms and log.unflushed and self._has(log):
+        timed = self._manager.services.flushed_by_time
+        for key, log in list(timed.items()):
+            if (now - log.last_flush) * 1000 >= log.config.flush_ms and log.unflushed and timed.get(key) is log:
                 await self._tolerantly(log, log.flush)
 
     async def cut_reserves(self) -> None:
@@ -124,18 +123,15 @@ class Upkeep:
         reserving = self._manager.services.reserving
         for key, log in list(reserving.items()):
             active = log.segments.active
-            if not active.reserve_end or not self._has(log):
-                if reserving.get(key) is log:
-                    del reserving[key]
+            if reserving.get(key) is not log:  # it was deleted meanwhile, or its dir failed
+                continue
+            if not active.reserve_end:
+                del reserving[key]
             elif before.get(active) == active.size:
                 await self._tolerantly(log, _cut_reserve, log)
             else:
                 self._reserved[active] = active.size
             await turn.share()
-
-    def _has(self, log: Log) -> bool:
-        """Whether it is still one of the manager's: neither deleted, nor in a dir that failed."""
-        return self._manager.logs.get(log.key) is log
 
     async def _tolerantly(self, log: Log, work: Callable[..., Awaitable[object]], *arguments: object) -> None:
         """Does what a failure of one log must not keep from the others.

@@ -158,8 +158,8 @@ def test_a_python_of_spark_that_did_not_start_in_time_is_started_again(
     python.chmod(0o755)
     environment = {"PYSPARK_PYTHON": str(python)}
     with JobProcess("state", *arguments, folder=tmp_path, spark=each_spark, environment=environment) as job:
-        (line,) = (line for line in job.finish().splitlines() if line.endswith("; once more"))
-    assert line.startswith("state: Spark's Python did not connect to it: java.net.SocketTimeoutException: ")
+        lines = [line for line in job.finish().splitlines() if line.endswith("; once more")]
+    assert lines[0].startswith("state: Spark's Python did not connect to it: java.net.SocketTimeoutException: ")
     assert (tmp_path / "asked").exists()
     assert topics.last_values(kwire_broker.bootstrap, totals)["N1"]["count"] == 2
 

@@ -134,6 +134,20 @@ async def test_topic_configs_reach_the_logs(cluster, autojump_clock):
     assert cluster[1].partition("b").log.config.retention_ms == 7
 
 
+async def test_a_flush_ms_reaches_those_that_flush(cluster, autojump_clock):
+    await cluster.start(1)
+    for name in ("a", "b"):
+        await cluster.create(name, replicas=(1,))
+    timed = cluster[1].partition("a").log.services.flushed_by_time
+    assert list(timed) == []
+    await cluster.configure("a", flush_ms="6")
+    assert list(timed) == [("a", 0)]
+    cluster[1].replicas.reconfigure(cluster[1].config.with_dynamic({"log.flush.interval.ms": "7"}))
+    assert {key: log.config.flush_ms for key, log in timed.items()} == {("a", 0): 6, ("b", 0): 7}
+    await cluster.restart(1)
+    assert list(cluster[1].partition("a").log.services.flushed_by_time) == [("a", 0)]
+
+
 async def test_a_smaller_min_isr_lets_the_high_watermark_go_on(cluster, autojump_clock):
     await cluster.start(1, 2)
     await cluster.create(isr=(1,), min_insync_replicas="2")

@@ -105,7 +105,7 @@ async def test_flush_ms_of_zero_does_not_keep_the_event_loop_busy(autojump_clock
     assert 1 < len(looks) <= 100
 
 
-async def test_each_second_no_log_is_looked_at_that_has_nothing_due(autojump_clock):
+async def test_each_second_no_log_is_looked_at_that_has_nothing_due(autojump_clock, caplog):
     """There may be thousands of them, at the expense of whoever has a request."""
     house = House()
     managed = await house.start()
@@ -117,7 +117,7 @@ async def test_each_second_no_log_is_looked_at_that_has_nothing_due(autojump_clo
     await append(reserving, "x" * reserve.FIRST_AT)
     await append(reserving, "a")
     assert reserving.segments.active.reserve_end
-    managed.logs = managed.logs | {quiet.key: None}  # whoever looks at it fails
+    managed.logs = {quiet.key: None}  # whoever looks at it fails
     async with trio.open_nursery() as nursery:
         nursery.start_soon(managed.upkeep.run)
         house.clock.advance(300)
@@ -125,8 +125,10 @@ async def test_each_second_no_log_is_looked_at_that_has_nothing_due(autojump_clo
         nursery.cancel_scope.cancel()
     assert timed.unflushed == 0
     assert not reserving.segments.active.reserve_end
+    assert quiet.unflushed == 1
     assert list(managed.services.flushed_by_time.values()) == [timed]
     assert not managed.services.reserving
+    assert caplog.messages == []
 
 
 async def test_a_log_may_get_a_flush_ms_and_lose_it(autojump_clock):
@@ -144,21 +146,37 @@ async def test_a_log_may_get_a_flush_ms_and_lose_it(autojump_clock):
         nursery.cancel_scope.cancel()
 
 
-async def test_no_flush_and_no_cut_is_of_a_log_that_was_deleted(autojump_clock, caplog):
-    house = House()
-    managed = await house.start()
+async def with_reserve(managed):
     log = await managed.get_or_create("t", 0, TOPIC_ID, config(flush_ms=300))
     await append(log, "x" * reserve.FIRST_AT)
     await append(log, "a")
+    assert managed.services.flushed_by_time == managed.services.reserving == {log.key: log}
+    return log
+
+
+async def test_a_log_that_was_deleted_and_made_anew_is_looked_at_as_the_new_one(autojump_clock):
+    house = House()
+    managed = await house.start()
+    old = await with_reserve(managed)
+    await managed.upkeep.cut_reserves()
+    await managed.delete([old.key])
+    assert managed.services.flushed_by_time == managed.services.reserving == {}
+    log = await with_reserve(managed)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(managed.run)
-        await managed.delete([log.key])
         house.clock.advance(300)
-        await trio.sleep(3)
+        await trio.sleep(3.5)
         nursery.cancel_scope.cancel()
-    assert not managed.services.flushed_by_time
-    assert not managed.services.reserving
-    assert caplog.messages == []
+    assert log.unflushed == 0
+    assert not log.segments.active.reserve_end
+
+
+async def test_logs_of_a_dir_that_failed_are_not_looked_at():
+    house = House()
+    managed = await house.start()
+    log = await with_reserve(managed)
+    log.log_dir.fail("test", OSError("broken"))
+    assert managed.services.flushed_by_time == managed.services.reserving == {}
 
 
 async def test_flush_ms_does_not_mind_the_clock_being_set_back():

@@ -8,19 +8,25 @@ SPARK_VENV := .venv-spark-4.2
 BIN := $(VENV)/bin
 # Everything that decides what is installed: a change here sets the environment up anew.
 SETUP := pyproject.toml setup.py
+# What becomes C where there is a compiler for it (`setup.py`); not again for each environment, they are all the same.
+COMPILED := $(shell sed -n 's/^    "\(kwire.*\.py\)",$$/\1/p' setup.py)
+NOT_AGAIN := COMPILE_KWIRE=0
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Test groups that belong together (one JVM, one Spark) stay on one worker; the others are spread.
 # Tests start hundreds of processes, each of which would compile itself if it could not keep its bytecode.
+# The tests of the rooms that are compiled also run with what is compiled.
+ALSO_COMPILED := tests/protocol/records tests/storage tests/broker tests/cluster tests/simulation
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist loadgroup
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-spark-4.2 lint bench bench-guard bench-limits crash soak spark jars kcat format clean
+.PHONY: help run test test-spark-4.2 lint wheels bench bench-guard bench-limits crash soak spark jars kcat format clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
 # make test-spark-4.2   runs the tests of spark_jobs/ with Spark 4.2
 # make lint   checks style (ruff), types (mypy) and the direction of imports (import-linter)
+# make wheels builds what pip installs, into dist/: kwire compiled for this Python and machine, and plain for any
 # make bench  measures kwire beside Apache Kafka; BENCH="--pairs 5 --only fresh" passes options on
 # make bench-guard   counts what a request costs in calls and memory; GUARD=--update writes it down
 # make bench-limits  measures kwire beside bare servers that get the same frames; LIMITS="--pairs 1" passes options on
@@ -34,6 +40,7 @@ run: $(VENV)/.run
 	$(BIN)/kwire serve --listen localhost:9092 --data-dir ./kwire-data
 
 test: $(VENV)/.test $(SPARK_VENV)/.done jars kcat
+	$(PYTEST) --compiled $(ALSO_COMPILED)
 	$(PYTEST)
 
 lint: $(VENV)/.lint
@@ -41,6 +48,11 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+wheels: $(BIN)/python
+	COMPILE_KWIRE=1 $(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir dist .
+	COMPILE_KWIRE=0 $(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-deps --wheel-dir dist .
+	@ls dist
 
 # A broker that may not keep its bytecode would compile itself at every start.
 bench: $(VENV)/.test jars
@@ -77,26 +89,27 @@ format: $(VENV)/.lint
 
 clean:
 	rm -rf $(VENV) $(SPARK_VENV) build *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
-	rm -rf kwire/protocol/codec/_generated artifacts
+	rm -rf kwire/protocol/codec/_generated artifacts dist
+	find kwire -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: $(BIN)/python $(SETUP)
+$(VENV)/.run: $(BIN)/python $(SETUP) $(COMPILED)
 	$(PIP) --editable .
 	touch $@
 
-$(VENV)/.test: $(BIN)/python $(SETUP)
-	$(PIP) --editable '.[test,spark]' pyspark==4.0.0
-	touch $@ $(VENV)/.run
+$(VENV)/.test: $(SETUP) | $(VENV)/.run
+	$(NOT_AGAIN) $(PIP) --editable '.[test,spark]' pyspark==4.0.0
+	touch $@
 
 # Not beside the other one: both build the package in this folder.
 $(SPARK_VENV)/.done: $(SETUP) | $(VENV)/.test
 	$(PYTHON) -m venv $(SPARK_VENV)
-	$(SPARK_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[test,spark]' pyspark==4.2.0
+	$(NOT_AGAIN) $(SPARK_VENV)/bin/python -m pip --disable-pip-version-check install --quiet --editable '.[test,spark]' pyspark==4.2.0
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.test
-	$(PIP) --editable '.[lint]'
+	$(NOT_AGAIN) $(PIP) --editable '.[lint]'
 	touch $@

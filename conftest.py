@@ -1,16 +1,45 @@
-"""Of all tests: in continuous integration none may be skipped, so that nothing goes untested unnoticed."""
+"""Of all tests: what they import of kwire is plain Python, unless they are to run with what is compiled. In continuous
+integration none may be skipped, so that nothing goes untested unnoticed.
+
+Brokers in processes of their own are what a user has: compiled, where that could be done.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
+import kwire
+from kwire.testing import plain
+
 pytest_plugins = ["jvm.spark_session"]
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--compiled", action="store_true", help="import kwire's compiled modules, where there are any")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Raises UsageError where a compiled module is not that which its source would be now."""
+    config.addinivalue_line("markers", "plain: replaces, or looks at, what is not there of a compiled module")
+    for compiled in Path(kwire.__path__[0]).rglob("*.so"):
+        source = compiled.with_name(f"{compiled.name.partition('.')[0]}.py")
+        if source.exists() and source.stat().st_mtime > compiled.stat().st_mtime:
+            raise pytest.UsageError(f"{source} was changed since it was compiled: make .venv/.run compiles it again")
+    if not config.getoption("compiled"):
+        plain.use()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("compiled"):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("plain")])
+        items[:] = [item for item in items if not item.get_closest_marker("plain")]
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import platform
 import re
 import subprocess
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 from jvm import apache_kafka, maven
@@ -22,6 +23,7 @@ def described() -> dict[str, object]:
         "memory": f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB",
         "kernel": platform.release(),
         "python": platform.python_version(),
+        "kwire": "compiled" if find_spec("kwire.compiled__mypyc") else "plain Python",
         "java": _java(),
         "apache kafka": apache_kafka.VERSION,
         "librdkafka": confluent_kafka.libversion()[0],

@@ -55,7 +55,13 @@ def test_elsewhere_they_are_skipped(project: pytest.Pytester, monkeypatch: pytes
 def test_what_needs_another_broker_than_that_which_is_given_is_skipped(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    option = "def pytest_addoption(parser):\n    parser.addoption('--against')\n"
+    option = """
+options = pytest_addoption
+
+def pytest_addoption(parser):
+    options(parser)
+    parser.addoption('--against')
+"""
     project.makeconftest(CONFTEST.read_text() + option)
     monkeypatch.setenv("CI", "true")
     project.runpytest_subprocess("--against=localhost:9092").assert_outcomes(passed=1, skipped=3, xfailed=1)

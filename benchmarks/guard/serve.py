@@ -1,7 +1,8 @@
 """`python -m benchmarks.guard.serve COUNTS OPTIONS...`: `kwire serve OPTIONS...`, which counts what it does.
 
-A first SIGUSR1 begins to count calls on the event loop's thread, a second one ends that and begins to look at what it
-allocates, a third one ends that and writes the file COUNTS (JSON).
+It is plain Python, even where kwire is compiled, so that each call is seen. A first SIGUSR1 begins to count calls on
+the event loop's thread, a second one ends that and begins to look at what it allocates, a third one ends that and
+writes the file COUNTS (JSON).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from benchmarks.guard.allocations import Allocations
-from kwire.__main__ import main
+from kwire.testing import plain
 
 SYSTEM_CALLS = {
     *(f"socket.{name}" for name in ("accept", "recv", "recv_into", "recvmsg_into", "send", "sendmsg", "setsockopt")),
@@ -86,5 +87,9 @@ class Counts:
 
 
 if __name__ == "__main__":
+    plain.use()
+
+    from kwire.__main__ import main
+
     signal.signal(signal.SIGUSR1, Counts(Path(sys.argv.pop(1))).signalled)
     main()

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kwire.broker.dispatch import Parts
+    from kwire.broker.dispatch import Call, Parts
     from kwire.protocol.schema import Message
 
 
@@ -37,3 +37,9 @@ class Parked(ABC):
     def abandon(self) -> None:
         """Nobody will ask for `response`: the connection is gone."""
         self.hurry()
+
+
+class Waiting(Parked):
+    """A request that was known from an earlier one, was begun, and has to wait for more to be there."""
+
+    call: Call

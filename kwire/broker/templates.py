@@ -16,7 +16,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kwire.broker.parked import Parked
+from kwire.broker.parked import Parked, Waiting
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
@@ -39,12 +39,6 @@ _CORRELATION_ID_ENDS = 8
 
 Begun = Coroutine[Any, Any, "Parts | Message | Parked | None"]
 """What is left of a request: gives the answer, or what its handler would return."""
-
-
-class Waiting(Parked):
-    """A request that was begun and has to wait for more to be there."""
-
-    call: Call
 
 
 class Template(Protocol):

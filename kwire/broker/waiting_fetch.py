@@ -11,8 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Protocol
 
 from kwire.broker.dispatch import understand
-from kwire.broker.parked import Parked
-from kwire.broker.templates import Waiting
+from kwire.broker.parked import Parked, Waiting
 from kwire.ports.at_once import Signal
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from importlib.util import find_spec
 
 import click
 
@@ -12,9 +13,10 @@ from kwire.cli.commands import Command
 
 @click.command("version", cls=Command)
 def version() -> None:
-    """Shows the version of kwire and of its Python."""
+    """Shows the version of kwire and of its Python, and whether kwire is compiled."""
     show_version()
 
 
 def show_version() -> None:
-    print(f"kwire {kwire.__version__} (Python {platform.python_version()})")
+    compiled = ", compiled" if find_spec("kwire.compiled__mypyc") else ""
+    print(f"kwire {kwire.__version__} (Python {platform.python_version()}{compiled})")

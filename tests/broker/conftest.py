@@ -30,7 +30,7 @@ async def client(clients: list[Client]) -> Client:
     return clients[0]
 
 
-@pytest.fixture(params=["understood", "as before"])
+@pytest.fixture(params=["understood", pytest.param("as before", marks=pytest.mark.plain)])
 def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Has each request handled in the usual way, and then each by a template, as if its like had come before."""
     if request.param == "as before":

@@ -9,6 +9,7 @@ import pytest
 
 from kwire.broker.connection import Connection
 from kwire.broker.dispatch import understand
+from kwire.broker.exchange import Exchange
 from kwire.broker.templates import Shape, Template, Templates
 
 
@@ -56,10 +57,9 @@ def use_templates_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
             template = maker.template(call, frame)
             return template and template.answer(broker, session, frame, call.correlation_id)
 
-    always = {"_at_once": True, "_shapes": (Shape(8),)}
-    for name, value in always.items():
+    for owner, name, value in ((Connection, "_at_once", True), (Exchange, "_shapes", (Shape(8),))):
         constant = property(lambda self, value=value: value, lambda self, new: None)
-        monkeypatch.setattr(Connection, name, constant, raising=False)
+        monkeypatch.setattr(owner, name, constant, raising=False)
     monkeypatch.setattr(
         Templates, "find", lambda templates, shapes, frame: (Foreseen(), unpack_from(">i", frame, 4)[0])
     )

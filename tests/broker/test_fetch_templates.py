@@ -26,6 +26,8 @@ from tests.broker.raw_fetch import NEWEST, request, told
 from tests.broker.raw_produce import Producer, batch
 from tests.broker.scene import Only, Scene, running
 
+pytestmark = pytest.mark.plain  # who answers is found out by a change to `Templates`
+
 MANY = 9
 
 

@@ -128,7 +128,7 @@ async def test_what_sends_a_large_request_slowly_is_not_idle() -> None:
         connection = client.connection
         began = connection.last_active(0)
         await client.stream.send([pack(">i", LARGE) + b"first"])
-        await until(lambda: connection.needed > 1)
+        await until(lambda: connection._exchange.needed > 1)
         active = connection.last_active(began + 100)
         assert active < began + 100
         for number in (1, 2):

@@ -208,6 +208,7 @@ async def test_a_batch_that_is_refused_amid_it(acks: int, meanwhile: Meanwhile, 
         assert ends(scene) == [4 if index in (10, 50) else 5 for index in range(COUNT)]
 
 
+@pytest.mark.plain
 async def test_few_records_are_looked_at_without_the_handler(
     by_handler: list[int], monkeypatch: pytest.MonkeyPatch, autojump_clock
 ) -> None:

@@ -30,6 +30,8 @@ from tests.broker.foreseen import note_known
 from tests.broker.raw_produce import LONG, NEWEST, Producer, batch, request
 from tests.broker.scene import Only, Scene, running
 
+pytestmark = pytest.mark.plain  # who answers is found out by a change to `Templates`
+
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
@@ -425,6 +427,7 @@ async def test_with_a_follower_acks_all_waits_for_it(autojump_clock) -> None:
         assert scene.log("plain").high_watermark == 8
 
 
+@pytest.mark.plain
 async def test_what_may_take_long_is_left_to_the_handler(
     known: list[bool], monkeypatch: pytest.MonkeyPatch, autojump_clock
 ) -> None:

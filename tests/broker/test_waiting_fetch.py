@@ -32,6 +32,8 @@ from tests.broker.raw_produce import Producer, batch
 from tests.broker.raw_produce import request as request_to_produce
 from tests.broker.scene import Scene, running
 
+pytestmark = pytest.mark.plain  # who answers is found out by a change to `Templates`
+
 WAIT_MS = 30_000
 END = 3
 """Of each partition, in which there is a batch of three records."""

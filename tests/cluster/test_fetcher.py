@@ -104,6 +104,7 @@ async def test_partitions_that_stopped_being_fetched_go_to_another_leader(cluste
         assert cluster[2].values(topic) == [b"before", b"after"]
 
 
+@pytest.mark.plain
 async def test_a_follower_without_room_goes_on_when_there_is_some(cluster, autojump_clock, monkeypatch):
     await cluster.start(1, 2)
     await cluster.create()

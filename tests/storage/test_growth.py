@@ -202,6 +202,7 @@ async def test_appends_and_fetches_that_load_the_same_indexes_do_not_undo_each_o
     assert log.segments.active.indexes is indexes
 
 
+@pytest.mark.plain
 async def test_a_log_that_nobody_writes_to_takes_little_memory():
     house = House()
     await house.stop(await filled(house))

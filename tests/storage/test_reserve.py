@@ -229,6 +229,7 @@ async def test_a_full_disk_takes_what_fits_without_one(fitting):
     assert len(read_all(place.open(clean=False))) == ENOUGH + 1
 
 
+@pytest.mark.plain
 async def test_a_nearly_full_volume_has_none():
     place = Place()
     log = place.open()

@@ -10,12 +10,12 @@ BIN := $(VENV)/bin
 SETUP := pyproject.toml setup.py
 # What becomes C where there is a compiler for it (`setup.py`); not again for each environment, they are all the same.
 COMPILED := $(shell sed -n 's/^    "\(kwire.*\.py\)",$$/\1/p' setup.py)
-NOT_AGAIN := COMPILE_KWIRE=0
+NOT_AGAIN := COMPILE_KWIRE=kept
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Test groups that belong together (one JVM, one Spark) stay on one worker; the others are spread.
 # Tests start hundreds of processes, each of which would compile itself if it could not keep its bytecode.
 # The tests of the rooms that are compiled also run with what is compiled.
-ALSO_COMPILED := tests/protocol/records tests/storage tests/broker tests/cluster tests/simulation
+ALSO_COMPILED := tests/protocol/records tests/storage tests/broker tests/cluster tests/simulation tests/ports tests/remote
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist loadgroup
 
 .DEFAULT_GOAL := help

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Raises UsageError where a compiled module is not that which its source would be now."""
     config.addinivalue_line("markers", "plain: replaces, or looks at, what is not there of a compiled module")
-    for compiled in Path(kwire.__path__[0]).rglob("*.so"):
+    for compiled in Path(kwire.__path__[0]).rglob(f"*{EXTENSION_SUFFIXES[0]}"):
         source = compiled.with_name(f"{compiled.name.partition('.')[0]}.py")
         if source.exists() and source.stat().st_mtime > compiled.stat().st_mtime:
             raise pytest.UsageError(f"{source} was changed since it was compiled: make .venv/.run compiles it again")

@@ -1,14 +1,16 @@
 """Building the package also writes the codec's generated modules, and compiles those of `COMPILED` where that can be
-done; everything else is in pyproject.toml.
+done; everything else is in pyproject.toml. What COMPILE_KWIRE is in the environment decides:
 
-    COMPILE_KWIRE=0    leaves them as they are
-    COMPILE_KWIRE=1    fails where they can't be compiled, rather than to go without
+    1       it fails where they can't be compiled, rather than to go without
+    0       they stay plain Python; what was compiled in this folder before is removed
+    kept    what was compiled in this folder stays as it is
 """
 
 import os
 import subprocess
 import sys
 from pathlib import Path
+from sysconfig import get_config_var
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -35,7 +37,6 @@ COMPILED = [
     "kwire/broker/receive_buffers.py",
     "kwire/broker/templates.py",
     "kwire/cluster/leadership.py",
-    "kwire/protocol/records/crc.py",
     "kwire/protocol/records/header.py",
     "kwire/protocol/records/record.py",
     "kwire/protocol/records/skim.py",
@@ -54,7 +55,6 @@ COMPILED = [
     "kwire/storage/producer_state.py",
     "kwire/storage/received.py",
     "kwire/storage/recent_batches.py",
-    "kwire/storage/record_walk.py",
     "kwire/storage/reserve.py",
     "kwire/storage/roll_limits.py",
     "kwire/storage/room.py",
@@ -67,36 +67,56 @@ COMPILED = [
     "kwire/storage/validation.py",
     "kwire/storage/verification.py",
 ]
-"""What most of a broker's own work is done in, one file a line (the Makefile reads them), and none with coroutines: of
-what these hold, mypyc lets go later than the interpreter does."""
+"""What most of a broker's own work is done in, one file a line (the Makefile reads them). None with coroutines: of what
+these hold, mypyc lets go later than the interpreter does. And none that goes through millions of records in a worker
+thread: what is compiled does not let go of the interpreter's lock."""
 
 MYPY = ["--config-file=", "--ignore-missing-imports", "--follow-imports=silent"]
 """What it stands on need not be there when it is built."""
 
-BUILDS = {"bdist_wheel", "editable_wheel", "build_ext"}
-"""What setup.py is asked for when the modules are needed, rather than what the package is and needs."""
+ASKS = {"egg_info", "dist_info", "sdist"}
+"""What setup.py is asked for where nothing is built."""
 
 
 def extensions() -> list[Extension]:
-    if WANTED == "0":
+    if WANTED in ("0", "kept"):
         return []
-    if BUILDS.isdisjoint(sys.argv):
+    if not ASKS.isdisjoint(sys.argv):
         return [Extension(f"{LIBRARY}__mypyc", [])]
-    from mypyc.build import mypycify
+    try:
+        from mypyc.build import mypycify
 
-    found = mypycify([*MYPY, *COMPILED], group_name=LIBRARY)
+        found = mypycify([*MYPY, *COMPILED], group_name=LIBRARY)
+    except (ImportError, SystemExit) as error:
+        _go_without(error, "mypy")
+        return []
     for extension in found:
         extension.extra_compile_args.append("-g0")  # what is for a debugger would be half of it
     return found
+
+
+def _go_without(error: BaseException, what: str) -> None:
+    if WANTED == "1":
+        raise error
+    print(f"kwire is built as plain Python, which is slower, without {what}: {error}", file=sys.stderr)
+
+
+def _forget_compiled(folder: Path) -> None:
+    """Of an earlier build, or of one that failed: it would go before the sources."""
+    for module in (folder / "kwire").rglob(f"*{get_config_var('EXT_SUFFIX')}"):
+        module.unlink()
 
 
 class BuildPy(build_py):
     """Copies the sources as ever, then writes `kwire/protocol/codec/_generated`."""
 
     def run(self) -> None:
+        folder = ROOT if self.editable_mode else Path(self.build_lib)
+        if WANTED != "kept":
+            _forget_compiled(folder)
         super().run()
-        folder = (ROOT if self.editable_mode else Path(self.build_lib)) / "kwire/protocol/codec/_generated"
-        subprocess.run([sys.executable, "-m", "kwire.protocol.codec.build", folder.absolute()], check=True, cwd=ROOT)
+        generated = folder.absolute() / "kwire/protocol/codec/_generated"
+        subprocess.run([sys.executable, "-m", "kwire.protocol.codec.build", generated], check=True, cwd=ROOT)
 
 
 class BuildExt(build_ext):
@@ -106,9 +126,8 @@ class BuildExt(build_ext):
         try:
             super().run()
         except (CCompilerError, BaseError, OSError) as error:
-            if WANTED == "1":
-                raise
-            print(f"kwire is installed as plain Python, which is slower: {error}", file=sys.stderr)
+            _go_without(error, "a compiler for C")
+            _forget_compiled(ROOT if self.inplace else Path(self.build_lib))
 
 
 setup(cmdclass={"build_py": BuildPy, "build_ext": BuildExt}, ext_modules=extensions())

@@ -7,10 +7,10 @@ import platform
 import re
 import subprocess
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
 from jvm import apache_kafka, maven
+from kwire.cli.version import is_compiled
 
 
 def described() -> dict[str, object]:
@@ -23,7 +23,7 @@ def described() -> dict[str, object]:
         "memory": f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB",
         "kernel": platform.release(),
         "python": platform.python_version(),
-        "kwire": "compiled" if find_spec("kwire.compiled__mypyc") else "plain Python",
+        "kwire": "compiled" if is_compiled() else "plain Python",
         "java": _java(),
         "apache kafka": apache_kafka.VERSION,
         "librdkafka": confluent_kafka.libversion()[0],

@@ -13,10 +13,16 @@ from kwire.cli.commands import Command
 
 @click.command("version", cls=Command)
 def version() -> None:
-    """Shows the version of kwire and of its Python, and whether kwire is compiled."""
+    """Shows the version of kwire and of its Python."""
     show_version()
 
 
 def show_version() -> None:
-    compiled = ", compiled" if find_spec("kwire.compiled__mypyc") else ""
-    print(f"kwire {kwire.__version__} (Python {platform.python_version()}{compiled})")
+    form = ", compiled" if is_compiled() else ""
+    print(f"kwire {kwire.__version__} (Python {platform.python_version()}{form})")
+
+
+def is_compiled() -> bool:
+    """Whether this process would import, or has, what is compiled of kwire (`setup.py`: COMPILED)."""
+    found = find_spec("kwire.storage.segment")
+    return found is not None and found.origin is not None and not found.origin.endswith(".py")

@@ -3,7 +3,8 @@
     from kwire.testing import plain
     plain.use()                                  before anything else of kwire is imported
 
-For what a compiled module hides: profilers, debuggers, and tests that replace what a module refers to.
+For what a compiled module hides: profilers, debuggers, and tests that replace what a module refers to. Processes that
+this one starts (the cleaner's) are not concerned.
 """
 
 from __future__ import annotations

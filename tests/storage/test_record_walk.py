@@ -4,13 +4,16 @@ The expected codes and messages are what Apache Kafka 4.3.1 answered.
 """
 
 import random
+import sys
+import threading
+from dataclasses import replace
 
 import pytest
 
 from kwire.config.topic import LogConfig
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import InvalidBatch
-from kwire.protocol.records.builder import build_batch
+from kwire.protocol.records.builder import build_batch, encode_record
 from kwire.protocol.records.compression import Compression, compress
 from kwire.protocol.records.record import Record, iter_records
 from kwire.storage.record_walk import MOST_TOLD, PendingWalk
@@ -134,6 +137,26 @@ def test_large_walks(batch: bytes, large: bool) -> None:
     assert isinstance(pending, PendingWalk)
     assert pending.large is large
     assert pending.run() == validate(batch, COMPACT, NOW)
+
+
+def test_others_go_on_while_many_records_are_walked() -> None:
+    """Compiled, a loop that only calls what is compiled, too, would keep the interpreter's lock to its end."""
+    count = 200_000
+    batch = with_data(encode_record(0, 0, b"k", None) * count, count=count)
+    pending = check(*first_batch(batch), replace(COMPACT, max_message_bytes=len(batch)), NOW)
+    assert isinstance(pending, PendingWalk)
+    walking = threading.Thread(target=pending.run)
+    turns = 0
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(0.0001)
+    try:
+        walking.start()
+        while walking.is_alive():
+            turns += 1
+            walking.join(0.0001)  # lets go of the lock, and has to get it again
+    finally:
+        sys.setswitchinterval(interval)
+    assert turns > 20
 
 
 def test_what_is_no_whole_frame_is_refused_at_once() -> None:

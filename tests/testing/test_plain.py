@@ -5,11 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
-from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(find_spec("kwire.compiled__mypyc") is None, reason="kwire is not compiled")
+import kwire
+
+pytestmark = pytest.mark.skipif(
+    not list(Path(kwire.__path__[0]).glob(f"compiled__mypyc*{EXTENSION_SUFFIXES[0]}")), reason="kwire is not compiled"
+)
 
 FILES = """
 import kwire.storage.segment, kwire.protocol.records.survey

@@ -67,9 +67,9 @@ COMPILED = [
     "kwire/storage/validation.py",
     "kwire/storage/verification.py",
 ]
-"""What most of a broker's own work is done in, one file a line (the Makefile reads them). None with coroutines: of what
-these hold, mypyc lets go later than the interpreter does. And none that goes through millions of records in a worker
-thread: what is compiled does not let go of the interpreter's lock."""
+"""What most of a broker's own work is done in, one file a line (the Makefile reads them). None with coroutines, and
+none that goes through millions of records in a worker thread: what is compiled does not let go of the interpreter's
+lock. (More in ARCHITECTURE.md.)"""
 
 MYPY = ["--config-file=", "--ignore-missing-imports", "--follow-imports=silent"]
 """What it stands on need not be there when it is built."""

@@ -27,9 +27,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Raises UsageError where a compiled module is not that which its source would be now."""
+    """Raises UsageError where a compiled module is not that which its source would be now, or none is there to use."""
     config.addinivalue_line("markers", "plain: replaces, or looks at, what is not there of a compiled module")
-    for compiled in Path(kwire.__path__[0]).rglob(f"*{EXTENSION_SUFFIXES[0]}"):
+    modules = list(Path(kwire.__path__[0]).rglob(f"*{EXTENSION_SUFFIXES[0]}"))
+    if config.getoption("compiled") and not modules:
+        raise pytest.UsageError("nothing of kwire is compiled: COMPILE_KWIRE=1 make --always-make .venv/.run says why")
+    for compiled in modules:
         source = compiled.with_name(f"{compiled.name.partition('.')[0]}.py")
         if source.exists() and source.stat().st_mtime > compiled.stat().st_mtime:
             raise pytest.UsageError(f"{source} was changed since it was compiled: make .venv/.run compiles it again")

@@ -23,20 +23,28 @@ LIBRARY = "kwire.compiled"
 """What the modules have in common is `LIBRARY__mypyc`."""
 
 COMPILED = [
+    "kwire/broker/apis/fetch.py",
     "kwire/broker/appendable.py",
     "kwire/broker/appends.py",
     "kwire/broker/exchange.py",
     "kwire/broker/fetch_answers.py",
+    "kwire/broker/fetch_sessions.py",
     "kwire/broker/fetch_templates.py",
     "kwire/broker/fetch_without_session.py",
+    "kwire/broker/fetching.py",
     "kwire/broker/frames.py",
     "kwire/broker/produce_answers.py",
     "kwire/broker/produce_outcomes.py",
     "kwire/broker/produce_templates.py",
     "kwire/broker/produce_to_one.py",
+    "kwire/broker/produce_to_several.py",
     "kwire/broker/receive_buffers.py",
     "kwire/broker/templates.py",
+    "kwire/broker/waiting_fetch.py",
     "kwire/cluster/leadership.py",
+    "kwire/cluster/partition.py",
+    "kwire/cluster/replica.py",
+    "kwire/protocol/codec/runtime.py",
     "kwire/protocol/records/header.py",
     "kwire/protocol/records/record.py",
     "kwire/protocol/records/skim.py",
@@ -49,14 +57,17 @@ COMPILED = [
     "kwire/storage/cleaning/mapping.py",
     "kwire/storage/cleaning/marks.py",
     "kwire/storage/cleaning/offset_map.py",
+    "kwire/storage/log.py",
     "kwire/storage/offset_index.py",
     "kwire/storage/open_files.py",
     "kwire/storage/producer_entry.py",
     "kwire/storage/producer_state.py",
+    "kwire/storage/reading.py",
     "kwire/storage/received.py",
     "kwire/storage/recent_batches.py",
     "kwire/storage/reserve.py",
     "kwire/storage/roll_limits.py",
+    "kwire/storage/rolling.py",
     "kwire/storage/room.py",
     "kwire/storage/segment.py",
     "kwire/storage/segment_indexes.py",
@@ -67,9 +78,9 @@ COMPILED = [
     "kwire/storage/validation.py",
     "kwire/storage/verification.py",
 ]
-"""What most of a broker's own work is done in, one file a line (the Makefile reads them). None with coroutines, and
-none that goes through millions of records in a worker thread: what is compiled does not let go of the interpreter's
-lock. (More in ARCHITECTURE.md.)"""
+"""What most of a broker's own work is done in, one file a line (the Makefile reads them). None that goes through
+millions of records in a worker thread: what is compiled does not let go of the interpreter's lock. (More in
+ARCHITECTURE.md.)"""
 
 MYPY = ["--config-file=", "--ignore-missing-imports", "--follow-imports=silent"]
 """What it stands on need not be there when it is built."""
@@ -86,12 +97,15 @@ def extensions() -> list[Extension]:
     try:
         from mypyc.build import mypycify
 
-        found = mypycify([*MYPY, *COMPILED], group_name=LIBRARY)
+        # The compiler's higher levels take twice as long, and bring nothing that a broker shows.
+        found = mypycify([*MYPY, *COMPILED], group_name=LIBRARY, opt_level="1")
     except (ImportError, SystemExit) as error:
         _go_without(error, "mypy")
         return []
     for extension in found:
         extension.extra_compile_args.append("-g0")  # what is for a debugger would be half of it
+        if sys.platform == "linux":
+            extension.extra_link_args.append("-s")  # names that nobody asks for are a tenth
     return found
 
 

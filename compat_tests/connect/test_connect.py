@@ -13,7 +13,7 @@ from compat_tests.confluent.driver import ConfluentAdmin
 from compat_tests.connect.files import Files
 from compat_tests.connect.worker import Worker
 
-pytestmark = [pytest.mark.xdist_group("java"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.xdist_group("java")
 
 LINES = 500
 

@@ -12,7 +12,6 @@ RATE = 500.0
 
 
 @pytest.mark.xdist_group("soak")
-@pytest.mark.timeout(300)
 def test_a_minute(tmp_path: Path) -> None:
     soaked = soak(tmp_path, 60, RATE)
     soaked.check()

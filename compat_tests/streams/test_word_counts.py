@@ -17,7 +17,7 @@ from compat_tests.streams.book import Counts, Line, count, lines
 from compat_tests.streams.program import Program
 from compat_tests.streams.stage import Stage
 
-pytestmark = [pytest.mark.xdist_group("java"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.xdist_group("java")
 
 BEFORE_THE_KILL, AT_THE_KILL, BEFORE_THE_LOSS = 2000, 3000, 5000
 """How many lines are written: before the work that is killed, when it is, and before the local state goes."""

@@ -18,7 +18,7 @@ import pytest
 from jvm.spark import INSTALLED, Spark
 
 ROOT = Path(__file__).parents[2]
-PATIENCE_S = 240.0
+PATIENCE_S = 600.0
 
 
 def run(job: click.Command, *arguments: object) -> Any:

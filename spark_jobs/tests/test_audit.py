@@ -30,7 +30,7 @@ from spark_jobs.tests import nyc, topics
 from spark_jobs.tests.jobs import PATIENCE_S, JobProcess, run
 from spark_jobs.tests.producing import Sent, send, send_in_transaction
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("spark")
 
 STEP = 100
 """Every 100th flight: 3,368."""

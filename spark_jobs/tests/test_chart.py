@@ -27,7 +27,7 @@ from spark_jobs.charting import Chart, chart_of, figure_of, page
 from spark_jobs.faults import Fault
 from spark_jobs.tests.jobs import run
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("spark")
 
 
 def test_the_readmes_commands_lead_from_a_file_to_a_chart(

@@ -15,7 +15,7 @@ from spark_jobs.tests import nyc, topics
 from spark_jobs.tests.jobs import JobProcess, batches
 from spark_jobs.tests.producing import Sent, send
 
-pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("spark-2")
 
 SCHEMA = Path(__file__).with_name("flight.schema.json")
 STEP = 250

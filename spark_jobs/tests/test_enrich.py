@@ -37,7 +37,7 @@ from spark_jobs.tests.nyc import (
 )
 from spark_jobs.tests.producing import Sent, send
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("spark")
 
 DAY_MS = 1_700_000_000_000
 """A day."""

@@ -14,7 +14,7 @@ from spark_jobs.case_sensitive import case_sensitive
 from spark_jobs.faults import Fault
 from spark_jobs.file_source import FileSource
 
-pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("spark-2")
 
 Read = Callable[..., list[tuple]]
 

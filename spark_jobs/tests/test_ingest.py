@@ -26,7 +26,7 @@ from spark_jobs.ingest import main
 from spark_jobs.tests.jobs import JobProcess, run, wait_for
 from spark_jobs.tests.topics import count, records
 
-pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("spark-2")
 
 BOOK = Path(__file__).parents[1] / "data" / "frankenstein.txt"
 FLIGHT_SCHEMA = (

@@ -15,7 +15,7 @@ from spark_jobs.ingest import main
 from spark_jobs.tests.jobs import run
 from spark_jobs.tests.topics import count, records
 
-pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("spark-2")
 
 
 Failing = Callable[..., tuple[str, str]]

@@ -31,7 +31,7 @@ from spark_jobs.tests.producing import Sent, send
 from spark_jobs.tests.topics import published
 
 # The first test waits for a Spark that is killed, twice: on a busy machine that takes minutes.
-pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.xdist_group("spark-2")
 
 FOREVER = {"retention.ms": -1}
 """The flights are of 2013."""

@@ -21,7 +21,7 @@ from spark_jobs.tests.jobs import JobProcess, batches, run
 from spark_jobs.tests.producing import Sent, pass_on, send
 from spark_jobs.tests.topics import published
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("spark")
 
 FOREVER = {"retention.ms": -1}
 """The flights are of 2013."""

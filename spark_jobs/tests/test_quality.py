@@ -24,7 +24,7 @@ from spark_jobs.tests import nyc, topics
 from spark_jobs.tests.jobs import JobProcess, batches, run
 from spark_jobs.tests.producing import Sent, send, send_in_transaction
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("spark")
 
 HERE = Path(__file__).parent
 STEP = 40

@@ -12,7 +12,7 @@ from jvm.spark import INSTALLED
 from spark_jobs.session import SHUFFLE_PARTITIONS, defaults
 from spark_jobs.tests.jobs import PATIENCE_S, ROOT
 
-pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("spark-2")
 
 ZONE, PARTITIONS = "spark.sql.session.timeZone", "spark.sql.shuffle.partitions"
 MIDNIGHT = 1_704_067_200

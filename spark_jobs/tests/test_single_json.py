@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from spark_jobs.columns import MALFORMED
 from spark_jobs.single_json import single
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("spark")
 
 SINGLE = (
     '{"a": 1}',

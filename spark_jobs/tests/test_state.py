@@ -25,7 +25,7 @@ from spark_jobs.tests.flights import flights
 from spark_jobs.tests.jobs import JobProcess, batches, run
 from spark_jobs.tests.producing import Sent, send
 
-pytestmark = [pytest.mark.xdist_group("spark-2"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("spark-2")
 
 JANUARY = slice(0, 27_004)
 CARRIER = "US"

@@ -26,7 +26,7 @@ from spark_jobs.tests.jobs import JobProcess, batches, run
 from spark_jobs.tests.producing import Sent, send, send_in_transaction
 from spark_jobs.windows import main
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("spark")
 
 SCHEMA = "origin STRING, carrier STRING, dep_delay INT, planned TIMESTAMP"
 TOPIC = "flights-as-they-landed"

@@ -20,7 +20,7 @@ from spark_jobs.tests import topics
 from spark_jobs.tests.jobs import JobProcess, batches, run
 from spark_jobs.word_counts import BOOK, main
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("spark")
 
 LINES, COUNTS = "lines-of-a-book", "words-of-a-book"
 START = datetime(2024, 1, 1, 20, tzinfo=UTC)

@@ -335,6 +335,7 @@ async def test_an_append_whose_caller_is_cancelled_is_there_for_all_others(clust
     assert waiter.count == 1
 
 
+@pytest.mark.plain
 async def test_what_became_of_the_role_while_cold_data_were_read(cluster, autojump_clock, monkeypatch, nursery):
     """A fetch that was begun of one leader epoch, or by a replica that is none any more, tells nothing of progress."""
     await cluster.create()

@@ -89,5 +89,6 @@ async def _second_look(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return looks
 
 
+@pytest.mark.plain
 def test_most_appends_need_no_closer_look(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(run(_second_look, monkeypatch)) == 2  # the first two: an empty segment has no time yet

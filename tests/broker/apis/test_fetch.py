@@ -210,6 +210,7 @@ async def test_an_append_ends_the_wait(autojump_clock) -> None:
         assert partitions(waiting.response)[1].high_watermark == 1
 
 
+@pytest.mark.plain
 async def test_what_comes_while_others_are_read_ends_the_wait(autojump_clock, monkeypatch) -> None:
     async with running() as scene, trio.open_nursery() as nursery:
         await scene.create("t", 2)
@@ -227,6 +228,7 @@ async def test_what_comes_while_others_are_read_ends_the_wait(autojump_clock, mo
         assert [offsets(data) for data in partitions(waiting.response)] == [[0], []]
 
 
+@pytest.mark.plain
 async def test_nothing_is_read_twice_before_something_comes(autojump_clock, monkeypatch) -> None:
     async with running() as scene, trio.open_nursery() as nursery:
         await scene.create("t", 2)

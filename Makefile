@@ -40,7 +40,7 @@ run: $(VENV)/.run
 	$(BIN)/kwire serve --listen localhost:9092 --data-dir ./kwire-data
 
 test: $(VENV)/.test $(SPARK_VENV)/.done jars kcat
-	$(PYTEST) --compiled $(ALSO_COMPILED)
+	TEST_COMPILED=1 $(PYTEST) $(ALSO_COMPILED)
 	$(PYTEST)
 
 lint: $(VENV)/.lint

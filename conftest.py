@@ -1,4 +1,4 @@
-"""Of all tests: what they import of kwire is plain Python, unless they are to run with what is compiled. In continuous
+"""Of all tests: what they import of kwire is plain Python, unless TEST_COMPILED is set. In continuous
 integration none may be skipped, so that nothing goes untested unnoticed.
 
 Brokers in processes of their own are what a user has: compiled, where that could be done.
@@ -19,29 +19,28 @@ from kwire.testing import plain
 
 pytest_plugins = ["jvm.spark_session"]
 
+COMPILED = bool(os.environ.get("TEST_COMPILED"))
+"""Whether kwire's compiled modules are imported where there are any."""
+if not COMPILED:
+    plain.use()  # now: the conftests of folders, which may come next, import more of kwire
+
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--compiled", action="store_true", help="import kwire's compiled modules, where there are any")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Raises UsageError where a compiled module is not that which its source would be now, or none is there to use."""
     config.addinivalue_line("markers", "plain: replaces, or looks at, what is not there of a compiled module")
     modules = list(Path(kwire.__path__[0]).rglob(f"*{EXTENSION_SUFFIXES[0]}"))
-    if config.getoption("compiled") and not modules:
+    if COMPILED and not modules:
         raise pytest.UsageError("nothing of kwire is compiled: COMPILE_KWIRE=1 make --always-make .venv/.run says why")
     for compiled in modules:
         source = compiled.with_name(f"{compiled.name.partition('.')[0]}.py")
         if source.exists() and source.stat().st_mtime > compiled.stat().st_mtime:
             raise pytest.UsageError(f"{source} was changed since it was compiled: make .venv/.run compiles it again")
-    if not config.getoption("compiled"):
-        plain.use()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("compiled"):
+    if COMPILED:
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("plain")])
         items[:] = [item for item in items if not item.get_closest_marker("plain")]
 

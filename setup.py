@@ -44,7 +44,6 @@ COMPILED = [
     "kwire/cluster/leadership.py",
     "kwire/cluster/partition.py",
     "kwire/cluster/replica.py",
-    "kwire/protocol/codec/runtime.py",
     "kwire/protocol/records/header.py",
     "kwire/protocol/records/record.py",
     "kwire/protocol/records/skim.py",

@@ -56,10 +56,7 @@ def test_what_needs_another_broker_than_that_which_is_given_is_skipped(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     option = """
-options = pytest_addoption
-
 def pytest_addoption(parser):
-    options(parser)
     parser.addoption('--against')
 """
     project.makeconftest(CONFTEST.read_text() + option)

@@ -108,18 +108,21 @@ def at_once(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bo
 async def fetch(log: Log, offset: int, max_bytes: int, upto: int | None, min_one: bool) -> LogRead:
     """See `Log.fetch`."""
     while True:
-        was_cold = False
+        missing = None
         try:
             found = read(log, offset, max_bytes, upto, min_one, may_block=False)
         except ColdRead as cold:
-            was_cold = True
-            found = await _read_warm(log, offset, max_bytes, upto, min_one, cold.missing)
+            missing = cold.missing
+        if (
+            missing is not None
+        ):  # not in the `except`: the error would stay for as long as it waits, and with it the file
+            found = await _read_warm(log, offset, max_bytes, upto, min_one, missing)
         version = log.segments.version
         part = found.slice
         if part is None:
             return found
         # Headers that were read to find it are islands in what is cold: asked about, they would speak for all of it.
-        if not was_cold and _is_warm(log, found, part):
+        if missing is None and _is_warm(log, found, part):
             return found
         await _load(log, log.services.executor, part)
         # The segment may have been cleaned meanwhile: what is asked next of the log, such as which transactions were

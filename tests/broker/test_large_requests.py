@@ -16,11 +16,13 @@ from kwire.broker.frames import LARGE
 from kwire.broker.receive_buffers import MOST_BUFFERS
 from kwire.ports.executor import InlineExecutor
 from kwire.ports.tcp import TcpTransport
+from kwire.protocol.codec.runtime import skip_tags, varint
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.at_once import connected
 from tests.broker.raw_produce import Producer, batch, request
 from tests.broker.scene import HOST, PORT, Scene, running
+from tests.interpreter_lock import turns_during
 from tests.ports.streams import until
 
 PARTITIONS = 40
@@ -162,3 +164,10 @@ async def test_a_large_request_is_decoded_aside(
             assert {topic.error_code for topic in response.topics} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
             assert len(response.topics) == len(topics)
         assert aside.count(understand) == 2
+
+
+def test_others_go_on_while_many_tags_are_read() -> None:
+    """By the worker thread that decodes a large request."""
+    count = 300_000
+    tags = varint(count) + b"\0\0" * count
+    assert turns_during(lambda: skip_tags(tags, 0)) > 20

@@ -1,16 +1,20 @@
 """Reads of what is not in the page cache: never on the event loop's thread."""
 
+import gc
 import os
+import sys
 import threading
 import time
 from contextlib import suppress
 
 import pytest
 
+from kwire.ports.at_once import NEEDS_TASK, go_on, step
 from kwire.ports.executor import ThreadExecutor
 from kwire.ports.files import FileSlice
 from kwire.ports.real_files import PosixFile, PosixFileSystem
 from kwire.protocol.records.header import iter_batches
+from kwire.storage.cold_reads import ColdRead
 
 from .. import page_cache
 from .support import T0, Place, append
@@ -74,6 +78,17 @@ async def test_a_cold_fetch_is_read_by_a_worker_thread(place):
         assert place.files.reads  # the worker's
         assert found.slice.read() == expected
         assert next(iter_batches(found.slice.read()))[0].base_offset == offset
+
+
+async def test_a_fetch_that_waits_for_the_disk_leaves_no_error_behind(place):
+    """It would be the context of all errors to come, and keep the file of what is deleted."""
+    log = place.open()
+    evict(log.dir)
+    work = log.fetch(111, 100_000)
+    assert step(work) is NEEDS_TASK
+    assert sys.exc_info() == (None, None, None)
+    assert not [each for each in gc.get_objects() if isinstance(each, ColdRead)]
+    assert (await go_on(work)).slice is not None
 
 
 async def test_headers_that_were_read_do_not_speak_for_what_is_between(place, monkeypatch):

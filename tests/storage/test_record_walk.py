@@ -4,8 +4,6 @@ The expected codes and messages are what Apache Kafka 4.3.1 answered.
 """
 
 import random
-import sys
-import threading
 from dataclasses import replace
 
 import pytest
@@ -20,6 +18,7 @@ from kwire.storage.record_walk import MOST_TOLD, PendingWalk
 from kwire.storage.validated import ValidatedBatch
 from kwire.storage.validation import check, first_batch
 
+from ..interpreter_lock import turns_during
 from .produced import COMPACT, DATA, MANY, NOW, OK, PLAIN, edited, no_key, records, refusal, stored, validate, with_data
 
 # Records that do not fit, found where the records are walked
@@ -140,23 +139,11 @@ def test_large_walks(batch: bytes, large: bool) -> None:
 
 
 def test_others_go_on_while_many_records_are_walked() -> None:
-    """Compiled, a loop that only calls what is compiled, too, would keep the interpreter's lock to its end."""
     count = 200_000
     batch = with_data(encode_record(0, 0, b"k", None) * count, count=count)
     pending = check(*first_batch(batch), replace(COMPACT, max_message_bytes=len(batch)), NOW)
     assert isinstance(pending, PendingWalk)
-    walking = threading.Thread(target=pending.run)
-    turns = 0
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(0.0001)
-    try:
-        walking.start()
-        while walking.is_alive():
-            turns += 1
-            walking.join(0.0001)  # lets go of the lock, and has to get it again
-    finally:
-        sys.setswitchinterval(interval)
-    assert turns > 20
+    assert turns_during(pending.run) > 20
 
 
 def test_what_is_no_whole_frame_is_refused_at_once() -> None:

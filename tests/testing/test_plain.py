@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 import kwire
+
+ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.skipif(
     not list(Path(kwire.__path__[0]).glob(f"compiled__mypyc*{EXTENSION_SUFFIXES[0]}")), reason="kwire is not compiled"
@@ -22,7 +25,7 @@ print(kwire.storage.segment.__file__, kwire.protocol.records.survey.__file__)
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
 
 
 def test_what_is_compiled_is_what_is_imported() -> None:
@@ -40,7 +43,12 @@ def test_what_was_imported_already_can_not_be_had_again() -> None:
     assert "RuntimeError: kwire was imported, compiled, before its sources were asked for" in done.stderr
 
 
-def test_this_process_has_the_sources(pytestconfig: pytest.Config) -> None:
+def test_this_process_has_the_sources() -> None:
     import kwire.storage.segment
 
-    assert kwire.storage.segment.__file__.endswith(".py") is not pytestconfig.getoption("compiled")
+    assert kwire.storage.segment.__file__.endswith(".py") is not ("TEST_COMPILED" in os.environ)
+
+
+def test_so_have_tests_of_a_folder_whose_settings_import_more_of_kwire() -> None:
+    done = run("import pytest; raise SystemExit(pytest.main(['--collect-only', '-q', 'tests/broker/test_frames.py']))")
+    assert done.returncode == 0, done.stdout + done.stderr

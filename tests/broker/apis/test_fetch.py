@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import trio
 import trio.testing
 
+from kwire.broker.fetching import Target
 from kwire.cluster.partition import Partition
 from kwire.cluster.replica import PartitionRead
 from kwire.protocol import uuids
@@ -402,3 +404,11 @@ async def test_a_broker_that_is_no_replica(version: int, autojump_clock) -> None
             response = await fetch(scene, at("t", current_leader_epoch=epoch), version=version, **who)
             assert [data.error_code for data in partitions(response)] == [code]
             assert response.node_endpoints == []
+
+
+async def test_nothing_is_left_of_a_partition_that_is_not_there(autojump_clock, no_collector) -> None:
+    async with running() as scene:
+        await scene.create("t")
+        await fetch(scene, at("t"), at("t", 0, 7))
+        await trio.testing.wait_all_tasks_blocked()
+        assert not [each for each in gc.get_objects() if isinstance(each, Target)]

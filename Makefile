@@ -97,6 +97,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: $(BIN)/python $(SETUP) $(COMPILED)
+	@echo "Installs kwire; to compile it takes a minute or two."
 	$(PIP) --editable .
 	touch $@
 

@@ -42,7 +42,7 @@ class Target:
         self.asked = asked
         self.topic = topic
         self.partition = partition
-        self.error = _as_told(error)
+        self.error = error
         self.read: PartitionRead | None = None
         self.size = 0
         """Bytes of record batches that the read found."""
@@ -52,7 +52,8 @@ class Target:
     def take(self, read: PartitionRead | None, error: KafkaError | None = None) -> None:
         """Notes what a read brought."""
         self.read = read
-        self.error = _as_told(error)
+        # With its traceback it would have the frame that has this: a cycle.
+        self.error = None if error is None else error.with_traceback(None)
         self.size = 0
         self.urgent = error is not None
         if read is not None:
@@ -60,11 +61,6 @@ class Target:
                 self.size = len(read.slice)
             if read.diverging is not None or read.tiered:
                 self.urgent = True
-
-
-def _as_told(error: KafkaError | None) -> KafkaError | None:
-    """With its traceback it would have the frame that has the target: a cycle."""
-    return None if error is None else error.with_traceback(None)
 
 
 class RemoteShare(NamedTuple):

@@ -267,7 +267,8 @@ class _Fetch:
             if self._by_id and partition.topic_id != asked.topic:
                 raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
         except KafkaError as error:
-            return Target(asked, name, None, error)
+            # With its traceback it would have the frame that has the fetch: a cycle.
+            return Target(asked, name, None, error.with_traceback(None))
         if self._kept:
             self.session.watch(asked, partition)  # before it is read
         return Target(asked, name, partition, None)

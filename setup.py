@@ -6,6 +6,7 @@ done; everything else is in pyproject.toml. What COMPILE_KWIRE is in the environ
     kept    what was compiled in this folder stays as it is
 """
 
+import gc
 import os
 import subprocess
 import sys
@@ -101,6 +102,7 @@ def extensions() -> list[Extension]:
     except (ImportError, SystemExit) as error:
         _go_without(error, "mypy")
         return []
+    gc.freeze()  # else Python goes through all that mypy leaves when it ends, for half a minute and more
     for extension in found:
         extension.extra_compile_args.append("-g0")  # what is for a debugger would be half of it
         if sys.platform == "linux":

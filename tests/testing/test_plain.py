@@ -46,7 +46,7 @@ def test_what_was_imported_already_can_not_be_had_again() -> None:
 def test_this_process_has_the_sources() -> None:
     import kwire.storage.segment
 
-    assert kwire.storage.segment.__file__.endswith(".py") is not ("TEST_COMPILED" in os.environ)
+    assert kwire.storage.segment.__file__.endswith(".py") is not bool(os.environ.get("TEST_COMPILED"))
 
 
 def test_so_have_tests_of_a_folder_whose_settings_import_more_of_kwire() -> None:

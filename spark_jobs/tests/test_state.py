@@ -233,8 +233,8 @@ def test_what_a_user_can_put_right_is_one_line(
 
 
 def one_line(capsys: pytest.CaptureFixture[str]) -> str:
-    """All that the job said."""
+    """All that the job said, but for what it tried once more, as it does where Spark is slow."""
     said = capsys.readouterr()
     assert said.out == ""
-    (line,) = said.err.splitlines()
+    (line,) = (line for line in said.err.splitlines() if not line.endswith("; once more"))
     return line

@@ -14,7 +14,7 @@ from kwire.storage.validation import check, first_batch
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
-    from kwire.broker.context import Session
+    from kwire.broker.session import Session
     from kwire.cluster.partition import Partition
     from kwire.storage.log import Log
     from kwire.storage.validated import ValidatedBatch

@@ -5,7 +5,7 @@ Who appends says what was done by then; what is stuck is his to hand to the hand
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kwire.broker.appendable import appendable
 from kwire.ports.turns import Turn
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from kwire.storage.log import Log
     from kwire.storage.validated import ValidatedBatch
 
-_LOOK_BYTES = 256 * 1024
+_LOOK_BYTES: Final = 256 * 1024
 """After so many of batches it is looked whether the turn is over,"""
 
-_BATCH_BYTES = 16 * 1024
+_BATCH_BYTES: Final = 16 * 1024
 """where each batch counts as so many besides its own: a default one of as many takes some 40 µs, 10 of them for its
 bytes, and up to 100 more where its records are looked at."""
 

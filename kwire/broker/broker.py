@@ -16,7 +16,6 @@ import trio
 from kwire.broker import endpoints
 from kwire.broker.connection import Connection
 from kwire.broker.connections import Connections
-from kwire.broker.context import ANONYMOUS, Session
 from kwire.broker.coordinators import Coordinators
 from kwire.broker.fetch_sessions import FetchSessions
 from kwire.broker.limited_log import LimitedLog
@@ -25,6 +24,7 @@ from kwire.broker.metadata_partitions import MetadataPartitions
 from kwire.broker.receive_buffers import ReceiveBuffers
 from kwire.broker.registry import Registry
 from kwire.broker.request_memory import RequestMemory
+from kwire.broker.session import ANONYMOUS, Session
 from kwire.broker.templates import Templates
 from kwire.cluster.controller import Controller
 from kwire.cluster.replicas import ReplicaManager

@@ -27,7 +27,7 @@ from kwire.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
-    from kwire.broker.context import Session
+    from kwire.broker.session import Session
 
 Decide = Callable[[Mapping[str, str], Mapping[str, ConfigKey]], Mapping[str, str]]
 """From what is set now, and the keys there are, to what shall be set; raises ConfigError or InvalidRequest."""

@@ -10,7 +10,7 @@ from kwire.protocol.errors import UNAUTHORIZED, ErrorCode, KafkaError
 from kwire.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from kwire.broker.context import Session
+    from kwire.broker.session import Session
 
 
 class ConfigResource(IntEnum):

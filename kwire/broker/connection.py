@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from kwire.broker.context import RequestRefused, Session
+from kwire.broker.context import RequestRefused
 from kwire.broker.dispatch import LARGE_FRAME, PRODUCE, Call, Parts, understand, understand_aside
 from kwire.broker.exchange import FLUSH_BYTES, Exchange
 from kwire.broker.parked import Parked
+from kwire.broker.session import Session
 from kwire.ports.at_once import go_on
 from kwire.ports.attending import Next
 from kwire.ports.transport import Stream, StreamClosed

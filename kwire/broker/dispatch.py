@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from kwire.broker.context import RequestContext, RequestRefused, Session
+from kwire.broker.context import RequestContext, RequestRefused
 from kwire.broker.parked import Parked
 from kwire.broker.registry import LoadedApi
+from kwire.broker.session import Session
 from kwire.ports.transport import Part
 from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_SIZE = Struct(">i")
+_SIZE: Final = Struct(">i")
 
 Parts = list[Part]
 
@@ -100,10 +101,10 @@ class Call(RequestContext):
         return [_SIZE.pack(size) + header, *body]
 
 
-LARGE_FRAME = 1 << 20
+LARGE_FRAME: Final = 1 << 20
 """To decode a larger one takes long, but for a Produce, of which most are records: these are not decoded."""
 
-PRODUCE = ApiKey.PRODUCE.to_bytes(2, "big")
+PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 """How a frame begins that is one."""
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from kwire.broker.context import Session
 from kwire.broker.dispatch import LARGE_FRAME, PRODUCE, Call, Parts, understand
 from kwire.broker.frames import FrameReader
 from kwire.broker.parked import Parked, Waiting
+from kwire.broker.session import Session
 from kwire.broker.templates import Shape, Template
 from kwire.ports.at_once import GIVES_WAY, Signal, step
 from kwire.ports.attending import Next
@@ -25,13 +25,13 @@ from kwire.protocol.schema import Message
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
 
-FLUSH_BYTES = 256 * 1024
+FLUSH_BYTES: Final = 256 * 1024
 """Answers to one read's requests leave earlier than after the last of them once they are this large together."""
 
-_CHUNK = 120 * 1024
+_CHUNK: Final = 120 * 1024
 """Bytes asked of the socket at once: holds seven default producer batches, below malloc's mmap threshold."""
 
-_LARGEST_CHUNK = 1024 * 1024
+_LARGEST_CHUNK: Final = 1024 * 1024
 """Bytes asked of the socket at once while a large frame arrives."""
 
 

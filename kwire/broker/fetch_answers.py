@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
+from typing import Final
 
 from kwire.broker.dispatch import Parts
 from kwire.cluster.replica import Bound, PartitionRead
@@ -19,13 +20,13 @@ from kwire.protocol.messages.fetch import (
     PartitionData,
 )
 
-FLEXIBLE_FROM = APIS[ApiKey.FETCH].flexible_from
+FLEXIBLE_FROM: Final = APIS[ApiKey.FETCH].flexible_from
 _INT, _INDEX_AND_ERROR, _SIZE_AND_ID = Struct(">i"), Struct(">ih"), Struct(">ii")
-_OFFSETS = Struct(">qqq")
-_PARTITION = Struct(">ihqqq")
+_OFFSETS: Final = Struct(">qqq")
+_PARTITION: Final = Struct(">ihqqq")
 """Index, error code, high watermark, last stable offset, log start offset: what a partition's answer begins with."""
-_ANY_OFFSETS = (-0x7766554433221100, -0x7766554433221101, -0x7766554433221102)
-_ANY_RECORDS = b"\xfe records \xfe"
+_ANY_OFFSETS: Final = (-0x7766554433221100, -0x7766554433221101, -0x7766554433221102)
+_ANY_RECORDS: Final = b"\xfe records \xfe"
 """Such as stand in no answer."""
 
 

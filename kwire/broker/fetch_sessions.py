@@ -19,18 +19,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import count
 from operator import attrgetter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kwire.cluster.partition import Partition
 
-INITIAL_EPOCH = 0
-FINAL_EPOCH = -1
-_LAST_EPOCH = 2**31 - 1
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+_LAST_EPOCH: Final = 2**31 - 1
 
-EVICTION_AFTER_MS = 120_000
+EVICTION_AFTER_MS: Final = 120_000
 """A session unused for this long is evicted for any new one, and one that is older than this for a larger one (Kafka's
 `MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS`)."""
 
@@ -105,7 +105,7 @@ class Fetching(Protocol):
         """Another one of the same session came."""
 
 
-_ORDER = attrgetter("order")
+_ORDER: Final = attrgetter("order")
 
 
 class FetchSession:

@@ -7,7 +7,7 @@ A Java consumer's requests in a session are short, and each is different.
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kwire.broker.fetch_answers import FLEXIBLE_FROM
 from kwire.broker.fetch_sessions import FINAL_EPOCH
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from kwire.broker.dispatch import Call
     from kwire.broker.templates import Template
 
-_WITH_LEADER_EPOCH = 9
-_WITHOUT_REPLICA_ID = 15
-_CLIENT_ID = Struct(">h")
-_CLIENT_ID_AT = 8
-_TOPIC_ID_SIZE = 16
-_SETTINGS_SIZE = 21
+_WITH_LEADER_EPOCH: Final = 9
+_WITHOUT_REPLICA_ID: Final = 15
+_CLIENT_ID: Final = Struct(">h")
+_CLIENT_ID_AT: Final = 8
+_TOPIC_ID_SIZE: Final = 16
+_SETTINGS_SIZE: Final = 21
 """From the longest wait (ms) to the session's epoch."""
 
 

@@ -7,7 +7,7 @@ It is answered when there is enough to send, and all of it in memory. Who has re
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kwire.broker.dispatch import Call, Parts
 from kwire.broker.fetch_answers import FLEXIBLE_FROM, Answer
@@ -20,25 +20,25 @@ from kwire.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
-    from kwire.broker.context import Session
+    from kwire.broker.session import Session
 
-BOUNDS = {0: Bound.HIGH_WATERMARK, 1: Bound.LAST_STABLE_OFFSET}
+BOUNDS: Final = {0: Bound.HIGH_WATERMARK, 1: Bound.LAST_STABLE_OFFSET}
 """By isolation level."""
-BY_TOPIC_ID = 13
-_WITH_RACK = 11
+BY_TOPIC_ID: Final = 13
+_WITH_RACK: Final = 11
 
-_PARTITION = Struct(">iiqqi")
+_PARTITION: Final = Struct(">iiqqi")
 """Index, leader epoch, fetch offset, log start offset (of a follower), the most bytes; before flexible versions."""
-_FLEXIBLE_PARTITION = Struct(">iiqiqiB")
+_FLEXIBLE_PARTITION: Final = Struct(">iiqiqiB")
 """Likewise, with the last fetched epoch in the middle, and the number of tagged fields."""
-_NOTHING_FORGOTTEN = b"\0\1"
+_NOTHING_FORGOTTEN: Final = b"\0\1"
 """Behind the tags of the topic, of which there are none."""
-LONGEST_RACK = 100
+LONGEST_RACK: Final = 100
 """Bytes of the name of the client's rack. Consumers that differ in it alone have one template."""
-MOST_PARTITIONS = 126
+MOST_PARTITIONS: Final = 126
 """Looked at in one go; who reads more of them gives way to others meanwhile. Their number takes one byte."""
 
-_NOTHING: tuple[list[Wanted], bool] = ([], False)
+_NOTHING: Final[tuple[list[Wanted], bool]] = ([], False)
 """Never changed."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kwire.cluster.partition import Partition
 from kwire.cluster.replica import Bound, PartitionRead
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kwire.cluster.tiering.tiering import Tiering
 
 
-_FUTURE_REPLICA = -3
+_FUTURE_REPLICA: Final = -3
 """Apache Kafka's number for a log that a log of the same broker is copied to."""
 
 

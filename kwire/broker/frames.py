@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from struct import Struct
+from typing import Final
 
 from kwire.broker.receive_buffers import ReceiveBuffers
 
-_SIZE = Struct(">i")
+_SIZE: Final = Struct(">i")
 
-LARGE = 128 * 1024
+LARGE: Final = 128 * 1024
 """Bytes, its size among them, from which on a frame that comes in pieces may be received into a buffer that is used
 again,"""
 
-BEGUN = 32 * 1024
+BEGUN: Final = 32 * 1024
 """when so many are there: who announces much and sends nothing takes no buffer from others."""
 
 

@@ -8,7 +8,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
-    from kwire.broker.context import Session
+    from kwire.broker.session import Session
 
 _HINTED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 

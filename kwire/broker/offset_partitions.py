@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from copy import copy
 from typing import Any, Protocol, TypeVar
 
-from kwire.broker.context import Session
+from kwire.broker.session import Session
 from kwire.metadata.image import MetadataImage
 from kwire.protocol.errors import ErrorCode
 from kwire.security.authorizer import Operation, ResourceType

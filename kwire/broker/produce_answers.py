@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
-from typing import Any
+from typing import Any, Final
 
 from kwire.broker.produce_outcomes import refused, taken
 from kwire.protocol import codec
@@ -15,14 +15,14 @@ from kwire.protocol.errors import KafkaError
 from kwire.protocol.headers import response_header
 from kwire.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 
-_FLEXIBLE_FROM = APIS[ApiKey.PRODUCE].flexible_from
+_FLEXIBLE_FROM: Final = APIS[ApiKey.PRODUCE].flexible_from
 _INT, _INDEX_AND_ERROR = Struct(">i"), Struct(">ih")
-_OFFSETS = Struct(">qqq")
+_OFFSETS: Final = Struct(">qqq")
 """Base offset, time of LogAppendTime, log start offset: side by side in the answer, behind index and error code."""
-_ANY_OFFSETS = (-0x7766554433221100, -0x7766554433221101, -0x7766554433221102)
+_ANY_OFFSETS: Final = (-0x7766554433221100, -0x7766554433221101, -0x7766554433221102)
 """Such as stand in no answer."""
 
-_VALUES_EACH = 6
+_VALUES_EACH: Final = 6
 """So many are packed of each partition."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kwire.broker.context import RequestRefused
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.produce import (
@@ -14,10 +16,10 @@ from kwire.protocol.messages.produce import (
 )
 from kwire.protocol.records import InvalidBatch
 
-_NO_LEADER_TOLD = LeaderIdAndEpoch()
+_NO_LEADER_TOLD: Final = LeaderIdAndEpoch()
 """In all answers to what was appended. Never changed."""
 
-_WITHOUT_LOG_START = frozenset(
+_WITHOUT_LOG_START: Final = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,

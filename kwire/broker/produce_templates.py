@@ -5,7 +5,7 @@ Who appends batches so does what `kwire.broker.producing` does with them, as lon
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kwire.broker import produce_to_one, produce_to_several
 from kwire.broker.produce_to_one import ProduceToOne
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kwire.broker.dispatch import Call
     from kwire.broker.templates import Template
 
-_LOG_START_FROM = 5
+_LOG_START_FROM: Final = 5
 
 
 def beginning(call: Call, frame: memoryview) -> int:

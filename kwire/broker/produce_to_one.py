@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from struct import Struct
 from struct import error as struct_error
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kwire.broker.appendable import appendable, writable
 from kwire.broker.produce_answers import Answer
@@ -16,13 +16,13 @@ from kwire.protocol.messages.produce import ProduceRequest
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
-    from kwire.broker.context import Session
     from kwire.broker.dispatch import Call, Parts
+    from kwire.broker.session import Session
 
-_FLEXIBLE_FROM = APIS[ApiKey.PRODUCE].flexible_from
-_NO_TAGS = b"\0\0\0"
+_FLEXIBLE_FROM: Final = APIS[ApiKey.PRODUCE].flexible_from
+_NO_TAGS: Final = b"\0\0\0"
 """What stands behind the records in flexible versions: no tags of the partition, the topic, the request."""
-_LENGTH = Struct(">i")
+_LENGTH: Final = Struct(">i")
 
 
 def size_behind(records: memoryview, version: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from struct import Struct
 from struct import error as struct_error
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kwire.broker.appendable import writable
 from kwire.broker.appends import Appends
@@ -27,17 +27,17 @@ from kwire.protocol.records.header import FLAGS_AT, TRANSACTIONAL_FLAG, producer
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
-    from kwire.broker.context import Session
     from kwire.broker.dispatch import Call, Parts
     from kwire.broker.parked import Parked
+    from kwire.broker.session import Session
     from kwire.broker.templates import Begun
 
-_FLEXIBLE_FROM = APIS[ApiKey.PRODUCE].flexible_from
+_FLEXIBLE_FROM: Final = APIS[ApiKey.PRODUCE].flexible_from
 
-MOST_PARTITIONS = 126
+MOST_PARTITIONS: Final = 126
 """Their number takes one byte. Java's producer sends 1 MiB at most, 64 of its batches."""
 
-_NO_TAGS = b"\0\0"
+_NO_TAGS: Final = b"\0\0"
 """What stands behind the partitions in flexible versions: no tags of the topic, the request."""
 _INT, _PAIR = Struct(">i"), Struct(">ii")
 

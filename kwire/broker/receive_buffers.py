@@ -6,10 +6,12 @@ each time: of a Produce of a MiB that is a twentieth of what it costs.
 
 from __future__ import annotations
 
-BUFFER_BYTES = 1024 * 1024 + 64 * 1024
+from typing import Final
+
+BUFFER_BYTES: Final = 1024 * 1024 + 64 * 1024
 """A Produce of `max.request.size`, as Java's producer fills it with batches, and what stands around these."""
 
-MOST_BUFFERS = 4
+MOST_BUFFERS: Final = 4
 """So many large requests may arrive, or be worked on, at a time; who comes then is received as if there were none."""
 
 

@@ -14,27 +14,27 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from functools import lru_cache
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kwire.broker.parked import Parked, Waiting
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
-    from kwire.broker.context import Session
     from kwire.broker.dispatch import Call, Parts
+    from kwire.broker.session import Session
     from kwire.protocol.schema import Message
 
 _MOST_KNOWN = 4096
 """So many templates there are at most, for all clients together, and so many beginnings that came once."""
 
-_LONGEST = 512
+_LONGEST: Final = 512
 """Bytes of a beginning: with the longest name of a topic (249) there is room for a client id. A template takes about
 twice as much."""
 
-_MOST_SHAPES = 4
+_MOST_SHAPES: Final = 4
 """So many are tried for each request of a connection. A producer has one for each length of a topic's name."""
 
-_CORRELATION_ID_ENDS = 8
+_CORRELATION_ID_ENDS: Final = 8
 
 
 Begun = Coroutine[Any, Any, "Parts | Message | Parked | None"]
@@ -91,7 +91,7 @@ class _Never:
         return None
 
 
-_NEVER = _Never()
+_NEVER: Final = _Never()
 
 
 class Templates:

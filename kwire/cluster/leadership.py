@@ -8,7 +8,7 @@ watermark never goes back, and stands still while the ISR is smaller than `min.i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from kwire.cluster.follower import Follower
 from kwire.cluster.isr import ANY_EPOCH, IsrProposal, may_join
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kwire.storage.log import Log
 
 
-_NOBODY: dict[int, Follower] = {}
+_NOBODY: Final[dict[int, Follower]] = {}
 """The followers of a partition with one replica. Never filled."""
 
 

@@ -6,7 +6,7 @@ appends under way.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from kwire.storage.validated import ValidatedBatch
     from kwire.storage.verification import VerificationGuard
 
-ALL = -1
+ALL: Final = -1
 """`acks` that wait for all in-sync replicas."""
 
 
-_NOBODY: dict[Waiter, None] = {}
+_NOBODY: Final[dict[Waiter, None]] = {}
 """Who waits for an idle partition. Never filled."""
 
 

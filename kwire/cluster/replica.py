@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kwire.metadata.image import NO_LEADER
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from kwire.storage.timestamps import FoundOffset
     from kwire.storage.transaction_index import AbortedTransaction
 
-NO_EPOCH = -1
+NO_EPOCH: Final = -1
 """An epoch that a request does not say."""
 
-NO_SUCH_PARTITION = "This server does not host this topic-partition."
+NO_SUCH_PARTITION: Final = "This server does not host this topic-partition."
 """What Kafka says with UNKNOWN_TOPIC_OR_PARTITION."""
 
-LATEST = -1
-EARLIEST = -2
-MAX_TIMESTAMP = -3
-EARLIEST_LOCAL = -4
-LATEST_TIERED = -5
-EARLIEST_PENDING_UPLOAD = -6
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
 """The timestamps of a ListOffsets request that are no times."""
 
 

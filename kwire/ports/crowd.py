@@ -1,7 +1,7 @@
 """Many streams wait for something to read together, and are served while Trio would wait.
 
 A pass of Trio's event loop costs some 40 Python calls and three system calls, a small request all in all 60. So the
-crowd, an instrument of Trio's, is told when the loop is about to wait for the system (`before_io_wait`), and waits
+crowd is told, as Trio's instruments are, when the loop is about to wait for the system (`before_io_wait`), and waits
 itself: for its sockets, for Trio's own files, for so long as Trio would. What comes for the sockets it serves at once,
 one pass after the other, and Trio's loop goes on when something comes for Trio, when a task can run, or when the time
 is up. Where Trio has always something to do, the crowd is told in each pass of the loop nevertheless, and looks what
@@ -22,22 +22,21 @@ from __future__ import annotations
 
 import select
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
 from time import monotonic
+from typing import Final
 
 import outcome
 import trio
 from trio.lowlevel import Abort, Task
 
-from kwire.ports.seats import Alone, Called, Caller, Seat
-from kwire.ports.trio_loop import TrioLoop, trio_loop
+from kwire.ports.seats import Called, Caller, Seat
+from kwire.ports.trio_loop import TrioLoop
 
-AT_ONCE = 16
+AT_ONCE: Final = 16
 """So many patient streams are woken in one pass. A request of the kind that can wait takes about a tenth of a
 millisecond."""
 
-MANY = 8
+MANY: Final = 8
 """A stream waits in the crowd if others received so often at least since it waited last,"""
 
 BUSY_PER_SECOND = 5000.0
@@ -48,13 +47,13 @@ PASS_SECONDS = 0.002
 """For so long those for whom something came may have the event loop, and for as long those who are resumed, before it
 is looked whether tasks want their turn."""
 
-_TOLD = 0 if not hasattr(select, "epoll") else select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+_TOLD: Final = 0 if not hasattr(select, "epoll") else select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 """What a seat in the crowd is told: each time that something comes, and the end."""
 
-_ROOM = 0 if not hasattr(select, "epoll") else select.EPOLLOUT | select.EPOLLET
+_ROOM: Final = 0 if not hasattr(select, "epoll") else select.EPOLLOUT | select.EPOLLET
 """What it is told instead if it asked for that: each time that there is room to send again."""
 
-_MOST_EVENTS = 1024
+_MOST_EVENTS: Final = 1024
 """So many streams are found ready in one pass; more in the next one."""
 
 
@@ -196,8 +195,11 @@ class _CrowdSeat:
             trio.lowlevel.reschedule(task, outcome.Error(trio.ClosedResourceError("the socket was closed")))
 
 
-class Crowd(trio.abc.Instrument):
-    """Wakes those who wait in its seats, and calls those who are to be called, whenever Trio would wait."""
+class Crowd:
+    """Wakes those who wait in its seats, and calls those who are to be called, whenever Trio would wait.
+
+    It is told so as an instrument of Trio's is (`open_crowd.py`), but can't be one where it is compiled.
+    """
 
     def __init__(self, loop: TrioLoop) -> None:
         self._loop = loop
@@ -216,7 +218,6 @@ class Crowd(trio.abc.Instrument):
         self._to_push: list[Called] = []
         self._passing = False
         """Whether streams are called just now: what they ask for is done at the end of that."""
-        self.users = 0
         self._failure: BaseException | None = None
         self._failed = trio.Event()
 
@@ -279,7 +280,7 @@ class Crowd(trio.abc.Instrument):
         waits, ends, served = timeout, monotonic() + timeout, False
         while True:
             if self._has_left:
-                waits = 0
+                waits = 0.0
             told = self._epoll.poll(waits, _MOST_EVENTS)
             trio_was_told = self._pass(told)
             served = served or bool(told)
@@ -376,37 +377,3 @@ def _wake(seat: _CrowdSeat) -> None:
     task, seat.task = seat.task, None
     if task is not None:  # it may have given up meanwhile
         trio.lowlevel.reschedule(task)
-
-
-_crowds: trio.lowlevel.RunVar[Crowd | None] = trio.lowlevel.RunVar("kwire.ports.crowd", None)
-
-
-def _crowd() -> Crowd | None:
-    crowd, loop = _crowds.get(), trio_loop()
-    if crowd is None and loop is not None:
-        with suppress(OSError):  # the system has no room for one more epoll
-            crowd = Crowd(loop)
-            _crowds.set(crowd)
-            trio.lowlevel.add_instrument(crowd)
-    return crowd
-
-
-@asynccontextmanager
-async def open_crowd() -> AsyncIterator[Callable[[int], Seat]]:
-    """Gives seats in the one crowd of this event loop; where there can be none, seats of their own."""
-    crowd = _crowd()
-    if crowd is None:
-        yield Alone
-        return
-    crowd.users += 1
-    try:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(crowd.until_failed)
-            yield crowd.seat
-            nursery.cancel_scope.cancel()
-    finally:
-        crowd.users -= 1
-        if not crowd.users:
-            _crowds.set(None)
-            trio.lowlevel.remove_instrument(crowd)
-            crowd.close()

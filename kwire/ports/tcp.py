@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import trio
 from trio.lowlevel import checkpoint, notify_closing, wait_readable, wait_writable
 
-from kwire.ports.crowd import open_crowd
+from kwire.ports.open_crowd import open_crowd
 from kwire.ports.seats import Alone, Seat
 from kwire.ports.tcp_stream import TcpStream
 from kwire.ports.transport import Stream, StreamClosed

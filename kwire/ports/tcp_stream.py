@@ -9,7 +9,6 @@ What is sent is sent at once, as far as the kernel takes it:
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import re
@@ -20,42 +19,36 @@ from contextlib import suppress
 from fcntl import ioctl
 from struct import Struct
 from termios import FIONREAD
+from typing import Final
 
 import trio
 from trio.lowlevel import cancel_shielded_checkpoint, checkpoint, checkpoint_if_cancelled, wait_writable
 
 from kwire.ports.attending import Attendance, Next, Receiver
 from kwire.ports.files import Buffer, FileSlice
-from kwire.ports.runs import BUFFERS, rest_of, runs_of
+from kwire.ports.runs import BUFFERS, runs_of
 from kwire.ports.seats import Caller, Seat
+from kwire.ports.tcp_sending import SENDFILE_BYTES, CannotSendfile, Sending
 from kwire.ports.transport import Part, StreamClosed, Streamed
 from kwire.ports.turns import TURN_SECONDS
 
 log = logging.getLogger(__name__)
 
-RECEIVING_SECONDS = 0.0005
+RECEIVING_SECONDS: Final = 0.0005
 """For so long a stream may receive what is there already before others get their turn."""
-
-SENDFILE_BYTES = 1024 * 1024
-"""About so much is sent from files before other tasks get their turn."""
 
 STALE_SECONDS = 1.0
 """What has waited for room for so long may have left the page cache."""
 
-READ_CHUNK_BYTES = 256 * 1024
+READ_CHUNK_BYTES: Final = 256 * 1024
 """How much of a file is read at a time where it cannot be sent by sendfile."""
 
-IOV_MAX = min(os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in os.sysconf_names else 1024, 1024)
-"""The most buffers one sendmsg may carry."""
-
-TELLS_OF_MANY = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (5, 10)
+TELLS_OF_MANY: Final = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (5, 10)
 """Whether the system can be asked to tell of many bytes only (SO_RCVLOWAT). Earlier ones of Linux may never tell, where
 memory is short."""
 
-_INT = Struct("i")
-_NO_BYTES = bytes(_INT.size)
-_NO_SENDFILE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
-_CORK: int | None = getattr(socket, "TCP_CORK", None)
+_INT: Final = Struct("i")
+_NO_BYTES: Final = bytes(_INT.size)
 
 
 class TcpStream:
@@ -66,14 +59,13 @@ class TcpStream:
 
     def __init__(self, sock: socket.socket, peer: tuple[str, int], seat: Seat) -> None:
         self.peer_host, self.peer_port = peer
-        self.sent = 0
         self.patient = False
         self._socket = sock
+        self._sending = Sending(sock)
         self._told_from = 1
         """Of how many bytes at least the system tells (SO_RCVLOWAT)."""
         self._seat = seat
         self._torn = False
-        self._corked = False
         self._turn_ends = 0.0
         self._soon: list[Part] = []
         self._posted = False
@@ -92,6 +84,10 @@ class TcpStream:
         self._attendance: Attendance | None = None
         """Present where it is attended in a task, since the seat can't call."""
 
+    @property
+    def sent(self) -> int:
+        return self._sending.sent
+
     # Receiving
 
     async def receive(self, max_bytes: int) -> bytes:
@@ -102,9 +98,10 @@ class TcpStream:
             data = self._socket.recv(max_bytes)
         except BlockingIOError:
             self._seat.promising = False
-            return await self._receive(max_bytes)
         except OSError as error:
             raise closed(error) from error
+        if not self._seat.promising:
+            return await self._receive(max_bytes)
         self._seat.received(all_of_it=len(data) < max_bytes)
         if time.monotonic() > self._turn_ends:  # a peer that never pauses must not keep the others waiting
             await cancel_shielded_checkpoint()
@@ -257,8 +254,8 @@ class TcpStream:
             return
         parts, self._soon, wants_room = self._soon, [], False
         try:
-            if len(parts) == 1 and parts[0].__class__ is bytes and not self._corked:
-                left = self._send_bytes(parts[0])
+            if len(parts) == 1 and parts[0].__class__ is bytes and not self._sending.corked:
+                left = self._sending.send(parts[0])
                 if left is not None:
                     self._soon, wants_room = [left], True
             else:
@@ -314,8 +311,8 @@ class TcpStream:
             self._waits_since = time.monotonic()
         try:
             await self._send(parts)
-            if self._corked:
-                self._cork(False)
+            if self._sending.corked:
+                self._sending.cork(False)
         except (OSError, ValueError, trio.ClosedResourceError) as error:
             self._torn = True
             raise closed(error) from error
@@ -325,7 +322,7 @@ class TcpStream:
 
     async def _send(self, parts: Sequence[Part]) -> None:
         if len(parts) == 1 and isinstance(parts[0], bytes):
-            rest = self._send_bytes(parts[0])
+            rest = self._sending.send(parts[0])
             if rest is not None:
                 await self._send_buffers([rest])
             return
@@ -336,12 +333,12 @@ class TcpStream:
             await self._send_runs(runs)
 
     async def _send_runs(self, runs: list[list[Buffer] | FileSlice | Streamed]) -> None:
-        self._cork(True)
-        shared = self.sent
+        self._sending.cork(True)
+        shared = self._sending.sent
         for run in runs:
-            if self.sent - shared >= SENDFILE_BYTES:
+            if self._sending.sent - shared >= SENDFILE_BYTES:
                 await checkpoint()
-                shared = self.sent
+                shared = self._sending.sent
             if isinstance(run, FileSlice):
                 await self._send_slice(run)
             elif isinstance(run, list):
@@ -350,7 +347,7 @@ class TcpStream:
                 await self._send_streamed(run)
 
     async def _send_buffers(self, buffers: list[Buffer]) -> None:
-        while buffers := self._offer(buffers):
+        while buffers := self._sending.offer(buffers):
             await wait_writable(self._socket.fileno())
 
     async def _send_streamed(self, part: Streamed) -> None:
@@ -364,18 +361,25 @@ class TcpStream:
         while True:
             if self._has_gone_cold(part):
                 await trio.to_thread.run_sync(part.file.load, part.position, min(part.size, SENDFILE_BYTES))
+            has_room = can_sendfile = True
+            rest: FileSlice | None = part
             try:
-                rest = self._offer_slice(part)
+                rest = self._sending.offer_slice(part)
             except BlockingIOError:
-                await wait_writable(self._socket.fileno())
-            except _CannotSendfile:
+                has_room = False
+            except CannotSendfile:
+                can_sendfile = False
+            # Not amid an error: who is compiled leaves it to all that runs meanwhile.
+            if not can_sendfile:
                 await self._send_by_reading(part)
                 return
-            else:
-                if rest is None:
-                    return
-                part = rest
-                await checkpoint()
+            if not has_room:
+                await wait_writable(self._socket.fileno())
+                continue
+            if rest is None:
+                return
+            part = rest
+            await checkpoint()
 
     async def _send_by_reading(self, part: FileSlice) -> None:
         position, end = part.position, part.position + part.size
@@ -392,21 +396,21 @@ class TcpStream:
 
         Raises OSError, StreamClosed.
         """
-        others_turn = self.sent + SENDFILE_BYTES
+        others_turn = self._sending.sent + SENDFILE_BYTES
         while parts:
-            if self.sent >= others_turn:
+            if self._sending.sent >= others_turn:
                 return True  # there may be room, and then it is told of at once
             part = parts[0]
             if isinstance(part, FileSlice):
                 if self.held_up and self._has_gone_cold(part):
                     return False  # the task can have it loaded
-                if len(parts) > 1 and not self._corked:
-                    self._cork(True)
+                if len(parts) > 1 and not self._sending.corked:
+                    self._sending.cork(True)
                 try:
-                    rest = self._offer_slice(part)
+                    rest = self._sending.offer_slice(part)
                 except BlockingIOError:
                     return True
-                except _CannotSendfile:
+                except CannotSendfile:
                     return False
                 if rest is not None:
                     parts[0] = rest
@@ -419,59 +423,16 @@ class TcpStream:
                         break
                     buffers.append(later)
                 if len(buffers) < len(parts):
-                    self._cork(True)
-                left = self._offer(buffers)
+                    self._sending.cork(True)
+                left = self._sending.offer(buffers)
                 parts[: len(buffers)] = left
                 if left:
                     return True
             else:
                 return False
-        if self._corked:  # until all of it is sent
-            self._cork(False)
+        if self._sending.corked:  # until all of it is sent
+            self._sending.cork(False)
         return False
-
-    def _send_bytes(self, data: bytes) -> memoryview | None:
-        """Returns what is left."""
-        try:
-            sent = self._socket.send(data)
-        except BlockingIOError:
-            sent = 0
-        self.sent += sent
-        return memoryview(data)[sent:] if sent < len(data) else None
-
-    def _offer(self, buffers: list[Buffer]) -> list[Buffer]:
-        """Returns what is left."""
-        sock = self._socket
-        left = sum(map(len, buffers))
-        while left:
-            window = buffers if len(buffers) <= IOV_MAX else buffers[:IOV_MAX]
-            try:
-                sent = sock.send(window[0]) if len(window) == 1 else sock.sendmsg(window)
-            except BlockingIOError:
-                return buffers
-            self.sent += sent
-            left -= sent
-            if left:
-                buffers = rest_of(buffers, sent)
-        return []
-
-    def _offer_slice(self, part: FileSlice) -> FileSlice | None:
-        """Sends some of it; returns what is left. Raises BlockingIOError where that is everything."""
-        if not part.size:  # which is "all there is" to some systems
-            return None
-        descriptor = part.file.fileno()
-        if descriptor is None:
-            raise _CannotSendfile
-        try:
-            sent = os.sendfile(self._socket.fileno(), descriptor, part.position, min(part.size, SENDFILE_BYTES))
-        except OSError as error:
-            if error.errno in _NO_SENDFILE:
-                raise _CannotSendfile from None
-            raise
-        if sent == 0:
-            raise StreamClosed(f"{part.file.path} ends before byte {part.position + part.size}")
-        self.sent += sent
-        return FileSlice(part.file, part.position + sent, part.size - sent) if sent < part.size else None
 
     def _has_gone_cold(self, part: FileSlice) -> bool:
         """Whether it was in the page cache when the answer was made, and is not any more: sendfile would wait for the
@@ -480,21 +441,12 @@ class TcpStream:
             return False
         return part.file.fileno() is not None and not part.file.resident(part.position, min(part.size, SENDFILE_BYTES))
 
-    def _cork(self, corked: bool) -> None:
-        if _CORK is not None and corked is not self._corked:
-            self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, int(corked))
-        self._corked = corked
-
     def close(self) -> None:
         if self._socket.fileno() >= 0:
             self._seat.leave()
             self._socket.close()
             if self._attendance is not None:
                 self._attendance.end(StreamClosed("this side was closed"))
-
-
-class _CannotSendfile(Exception):
-    """The file has no descriptor, or its file system can't do it: it has to be read and sent."""
 
 
 def closed(error: Exception) -> StreamClosed:

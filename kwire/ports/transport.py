@@ -30,10 +30,12 @@ class Stream(Protocol):
 
     peer_host: str
     peer_port: int
-    sent: int
-    """Bytes that went out so far; grows during a send too, which tells a slow peer from one that takes nothing."""
     held_up: bool
     """Whether what a receiver has sent soon waits for room, while it is attended."""
+
+    @property
+    def sent(self) -> int:
+        """Bytes that went out so far; grows during a send too, which tells a slow peer from one that takes nothing."""
 
     @property
     def arrived(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kwire.ports.files import Buffer
 from kwire.protocol.records.control import read_end_txn_marker
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kwire.storage.log import Log
     from kwire.storage.segment import Segment
 
-_new = tuple.__new__
+_new: Final = tuple.__new__
 """Makes a named tuple in one call of C."""
 
 

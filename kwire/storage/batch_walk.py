@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from kwire.ports.files import File
 from kwire.protocol.records.header import HEADER_SIZE, MAGIC, BatchHeader, crc_matches, read_header
 from kwire.storage.cold_reads import ColdRead, Missing
 
-SEARCH_WINDOW = 16 * 1024
+SEARCH_WINDOW: Final = 16 * 1024
 """Bytes read at once while looking for one batch: a little more than lies between two index entries."""
 
-SCAN_WINDOW = 1024 * 1024
+SCAN_WINDOW: Final = 1024 * 1024
 """Bytes read at once while going through a whole segment."""
 
 

@@ -48,11 +48,12 @@ class LeaderEpochCache:
 
     def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
         self._entries: Entries = ()
-        for epoch, start in entries:
-            self.assign(epoch, start)
+        self._written: Entries = ()
         self.dirty = False
         """True while the entries differ from those last written to disk."""
-        self._written: Entries = self._entries
+        for epoch, start in entries:
+            self.assign(epoch, start)
+        self.were_written()
 
     def entries(self) -> list[tuple[int, int]]:
         """(epoch, start offset), ascending."""

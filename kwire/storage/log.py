@@ -16,7 +16,7 @@ runs in worker threads on what it was given, and its result is taken over on the
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import Final, Protocol
 
 from kwire.config.definition import MAX_LONG
 from kwire.config.topic import LogConfig
@@ -42,7 +42,7 @@ from kwire.storage.validated import Origin, ValidatedBatch
 from kwire.storage.validation import check, first_batch
 from kwire.storage.verification import VerificationGuard
 
-_new = tuple.__new__
+_new: Final = tuple.__new__
 """Makes a named tuple in one call of C."""
 
 __all__ = ["AppendInfo", "FoundOffset", "Log", "LogRead", "UnexpectedAppendOffset"]

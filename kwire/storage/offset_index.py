@@ -11,12 +11,12 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kwire.ports.files import FileSystem
 from kwire.storage.sparse_index import CorruptIndex, SparseIndex, ascends
 
-MAX_RELATIVE_OFFSET = 2**31 - 1
+MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
 class OffsetPosition(NamedTuple):

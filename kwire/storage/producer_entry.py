@@ -6,7 +6,7 @@ five batches are remembered, so that one sent again is answered with the offsets
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.control import EndTxnMarker
@@ -23,15 +23,15 @@ from kwire.protocol.records.header import (
 from kwire.storage.validated import Origin
 from kwire.storage.verification import Named, Verification
 
-BATCHES_REMEMBERED = 5
+BATCHES_REMEMBERED: Final = 5
 """As many as an idempotent producer may have in flight (max.in.flight.requests.per.connection)."""
 
-NO_OFFSET = -1
-NO_COORDINATOR_EPOCH = -1
+NO_OFFSET: Final = -1
+NO_COORDINATOR_EPOCH: Final = -1
 
-_LAST_EPOCH = 32767
-_EPOCH_BUMPED_PER_TRANSACTION = 2
-_new = tuple.__new__
+_LAST_EPOCH: Final = 32767
+_EPOCH_BUMPED_PER_TRANSACTION: Final = 2
+_new: Final = tuple.__new__
 """Makes a named tuple in one call of C."""
 
 

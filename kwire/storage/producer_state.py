@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kwire.ports.files import FileSystem
 from kwire.protocol.errors import ErrorCode, KafkaError
@@ -92,8 +92,8 @@ class ProducerUpdate:
             self.append(header, header.base_offset, read_end_txn_marker(batch) if header.control else None)
 
 
-_NONE: dict[Any, Any] = {}
-_NOTHING: list[Any] = []
+_NONE: Final[dict[Any, Any]] = {}
+_NOTHING: Final[list[Any]] = []
 """What a partition has as long as nobody has produced with an id: nothing of its own. Never filled."""
 
 

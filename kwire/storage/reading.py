@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kwire.ports.executor import Executor
 from kwire.ports.files import SMALL_SLICE_BYTES, FileSlice
@@ -16,11 +16,11 @@ from kwire.storage.transaction_index import AbortedTransaction, overlapping
 if TYPE_CHECKING:
     from kwire.storage.log import Log
 
-_MAX_WARMING = 8
+_MAX_WARMING: Final = 8
 """Rounds of fetching what is cold before a read is done whatever it waits for: the page cache is losing the race."""
 
 
-_new = tuple.__new__
+_new: Final = tuple.__new__
 """Makes a named tuple in one call of C."""
 
 

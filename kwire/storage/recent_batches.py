@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from typing import Final
 
-_KEPT = 256
+_KEPT: Final = 256
 
 
 class RecentBatches:

@@ -9,37 +9,38 @@ until it is sealed or nothing was appended for a while (`upkeep`); after a kill 
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Final
 
 from kwire.ports.files import Buffer, File
 
-PIECE = 32 * 1024
+PIECE: Final = 32 * 1024
 """Bytes of a folio: the most that Linux has at hand for each CPU (PAGE_ALLOC_COSTLY_ORDER), and in memory that is in
 pieces. With larger ones writing took up to 1.8 times the CPU there (ARCHITECTURE.md, Decisions)."""
 
-STEP = 256 * 1024
+STEP: Final = 256 * 1024
 """The reserve ends at a multiple of so many bytes."""
 
-LEFT = 64 * 1024
+LEFT: Final = 64 * 1024
 """So little of the reserve is left when more of it is made, so that also a large batch finds its place in it."""
 
-MOST = STEP + LEFT
+MOST: Final = STEP + LEFT
 """So much may be made at once."""
 
-FIRST_AT = 512 * 1024
+FIRST_AT: Final = 512 * 1024
 """So much is appended to a segment before it has one: it would be longer by more than half, and soon be cut again."""
 
-FLUSHED_OFTEN = 10_000
+FLUSHED_OFTEN: Final = 10_000
 """A log whose flush.messages is less has none: with each flush the system would write the padding to the disk first."""
 
-NEVER = 1 << 62
+NEVER: Final = 1 << 62
 """At this size it is due where there is to be none: what was preallocated stays as it is."""
 
-PADDING = b"\x7f"
+PADDING: Final = b"\x7f"
 """Of this is a reserve. Apache Kafka's tools read it as a batch of 2 GiB that is not all there yet, and stop at it; at
 zeros, as `preallocate` makes them, DumpLogSegments fails."""
 
-_LONGEST = MOST + LEFT
-_PADDING = memoryview(PADDING * PIECE)
+_LONGEST: Final = MOST + LEFT
+_PADDING: Final = memoryview(PADDING * PIECE)
 
 
 def make(file: File, end: int, made: int, limit: int) -> int:

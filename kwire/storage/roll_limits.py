@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kwire.storage.batch_walk import headers
 from kwire.storage.offset_index import MAX_RELATIVE_OFFSET
@@ -27,7 +27,7 @@ class RollLimits(NamedTuple):
     """The newest one that is appended, ms."""
 
 
-UNKNOWN = RollLimits(None, -1, -1, -1)
+UNKNOWN: Final = RollLimits(None, -1, -1, -1)
 
 
 def limits(segment: Segment, config: LogConfig, wait_ms: int) -> RollLimits:

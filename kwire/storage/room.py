@@ -17,6 +17,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
+from typing import Final
 
 from kwire.ports.clock import Clock
 from kwire.ports.files import FileSystem
@@ -24,29 +25,29 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
 
-_KEPT_BYTES = 1 << 20
-_KEPT_BYTES_PER_LOG = 32 * 1024
+_KEPT_BYTES: Final = 1 << 20
+_KEPT_BYTES_PER_LOG: Final = 32 * 1024
 """A snapshot, the leader epochs and the ends of two indexes, each a few blocks, twice for what is replaced at once."""
 
-_KEPT_SHARE = 20
+_KEPT_SHARE: Final = 20
 """At most one part in so many of the volume is kept."""
 
-_KEPT_FROM_COORDINATORS = 0.5
+_KEPT_FROM_COORDINATORS: Final = 0.5
 """So many times that is kept from the coordinators too, whose groups commit as long as anybody consumes."""
 
-_KEPT_TO_BEGIN_AGAIN = 2
+_KEPT_TO_BEGIN_AGAIN: Final = 2
 """So many times what is kept from a writer must be left before he may write again."""
 
-_KEPT_FROM_CACHES = 2
+_KEPT_FROM_CACHES: Final = 2
 """So many times that a cache leaves: it shall not be the one that makes the dir full."""
 
-_UNKNOWN_BYTES = 1 << 62
+_UNKNOWN_BYTES: Final = 1 << 62
 """What there is where the system does not say: the write will tell."""
 
-_LOOK_BYTES = 64 << 20
+_LOOK_BYTES: Final = 64 << 20
 """After so many bytes at most the volume is looked at again: others write there too."""
 
-_LOOK_AGAIN_S = 0.1
+_LOOK_AGAIN_S: Final = 0.1
 """While there is no room, it is not looked more often."""
 
 

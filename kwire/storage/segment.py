@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kwire.ports.files import Buffer, File, FileSystem
 from kwire.protocol.records.header import HEADER_SIZE, LOG_OVERHEAD, read_header
@@ -29,7 +29,7 @@ from kwire.storage.transaction_index import ENTRY_SIZE, AbortedTransaction, deco
 if TYPE_CHECKING:
     from kwire.storage.received import Placed
 
-_UNINDEXED_BYTES = 4 * 1024 * 1024
+_UNINDEXED_BYTES: Final = 4 * 1024 * 1024
 """An index that says nothing of more than so many bytes at the end has probably lost entries, and is built anew."""
 
 

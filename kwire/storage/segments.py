@@ -5,10 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
+from typing import Final
 
 from kwire.storage.segment import Segment
 
-_BASE = attrgetter("base_offset")
+_BASE: Final = attrgetter("base_offset")
 
 
 class Segments:

@@ -12,11 +12,11 @@ from array import array
 from contextlib import suppress
 from itertools import islice
 from operator import lt
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from kwire.ports.files import FileSystem
 
-WRITE_BEHIND_ENTRIES = 512
+WRITE_BEHIND_ENTRIES: Final = 512
 """So many unwritten entries make a write worth its system calls: 4 to 6 KB, for at least 2 MB of log."""
 
 

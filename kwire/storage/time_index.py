@@ -10,13 +10,13 @@ from __future__ import annotations
 import struct
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kwire.storage.sparse_index import CorruptIndex, SparseIndex, ascends
 
-NO_TIMESTAMP = -1
+NO_TIMESTAMP: Final = -1
 
-_ENTRY = struct.Struct(">qI")
+_ENTRY: Final = struct.Struct(">qI")
 
 
 class TimestampOffset(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import InvalidBatch
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kwire.config.topic import LogConfig
 
 # The attribute bits that mean something. A rewritten header keeps no other.
-_FLAGS = CODEC_MASK | LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
+_FLAGS: Final = CODEC_MASK | LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
 
 
 class Origin(Enum):

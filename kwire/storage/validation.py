@@ -15,7 +15,7 @@ Where the header's max_timestamp is not trusted (a walk was made) it is correcte
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import CorruptBatchError, InvalidBatch
@@ -48,14 +48,14 @@ from kwire.storage.validated import (
 if TYPE_CHECKING:
     from kwire.config.topic import LogConfig
 
-_ZSTD_SINCE_VERSION = 7
+_ZSTD_SINCE_VERSION: Final = 7
 
 # Uncompressed batches of up to so many records always have the lengths of their records followed: it costs little, and
 # it is with such batches that a new client is tried out.
-_SMALL_BATCH = 8
+_SMALL_BATCH: Final = 8
 
 # What the data of a codec begins with. Snappy is absent: raw snappy begins with anything.
-_FRAME_STARTS: dict[int, bytes] = {
+_FRAME_STARTS: Final[dict[int, bytes]] = {
     Compression.GZIP: b"\x1f\x8b",
     Compression.LZ4: b"\x04\x22\x4d\x18",
     Compression.ZSTD: b"\x28\xb5\x2f\xfd",
@@ -188,7 +188,7 @@ def check(
     return as_it_is(header, batch) if create_time else with_append_time(header, batch, now_ms)
 
 
-_TARGETS = {codec.config_name: codec for codec in Compression}
+_TARGETS: Final = {codec.config_name: codec for codec in Compression}
 
 
 def _plausible(header: BatchHeader, batch: memoryview) -> bool:

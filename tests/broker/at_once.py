@@ -10,9 +10,9 @@ import trio
 import trio.testing
 
 from kwire.broker.connection import Connection
-from kwire.broker.context import ANONYMOUS, Session
 from kwire.broker.registry import Api, LoadedApi, Needs
 from kwire.broker.request_memory import RequestMemory
+from kwire.broker.session import ANONYMOUS, Session
 from kwire.broker.templates import Templates
 from kwire.ports.at_once import Signal, _here
 from kwire.ports.clock import TrioClock

@@ -9,12 +9,12 @@ import pytest
 import trio
 
 from kwire.broker.connection import Connection
-from kwire.broker.context import ANONYMOUS, Session
 from kwire.broker.limited_log import LimitedLog
 from kwire.broker.parked import Parked
 from kwire.broker.receive_buffers import ReceiveBuffers
 from kwire.broker.registry import Api, LoadedApi, Needs
 from kwire.broker.request_memory import RequestMemory
+from kwire.broker.session import ANONYMOUS, Session
 from kwire.ports.clock import TrioClock
 from kwire.ports.memory_transport import MemoryNetwork
 from kwire.protocol import codec

@@ -15,7 +15,7 @@ from kwire.ports import at_once, turns
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.records.compression import Compression
-from kwire.security.authorizer import AllowAll, Operation, ResourceType
+from kwire.security.authorizer import Operation, ResourceType
 from kwire.storage.record_walk import PendingWalk
 from tests.broker.apis import transactions
 from tests.broker.raw_produce import Producer, batch, request
@@ -287,7 +287,7 @@ async def test_batches_of_two_producers_in_a_transaction(meanwhile: Meanwhile, a
         assert ends(scene) == [3 if codes != {0} else 4] * COUNT
 
 
-class Revocable(AllowAll):
+class Revocable:
     """Allows all until transactions are forbidden."""
 
     forbids = False

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from kwire.broker import templates
+from kwire.broker.session import ANONYMOUS, Session
 from kwire.broker.templates import Shape, Templates
+from kwire.security.authorizer import AllowAll
 
+SESSION = Session("PLAINTEXT", ANONYMOUS, "client", "1", AllowAll())
 HEAD = b"\0\0\0\x0d"
 
 
@@ -21,7 +24,7 @@ class Named:
         self.beginning = beginning
 
     def answer(self, broker: object, session: object, frame: memoryview, correlation_id: int) -> bytes:
-        assert (broker, session) == ("broker", "session")
+        assert (broker, session) == ("broker", SESSION)
         return b"%s %d %s" % (self.beginning, correlation_id, frame[8 + len(self.beginning) :])
 
 
@@ -53,7 +56,7 @@ class Client:
         frame = memoryview(head + pack(">i", correlation_id) + rest)
         known: Any = self._known
         found = known.find(self.shapes, frame)
-        answer: bytes | None = None if found is None else found[0].answer("broker", "session", frame, found[1])
+        answer: bytes | None = None if found is None else found[0].answer("broker", SESSION, frame, found[1])
         if answer is None:
             self.shapes = known.learn(self.shapes, self._call, frame)
         return answer

@@ -18,6 +18,7 @@ import trio
 import trio.testing
 
 from kwire.ports import crowd as crowds
+from kwire.ports import open_crowd as opening
 from kwire.ports import tcp_stream
 from kwire.ports.attending import Next
 from kwire.ports.files import File, FileSlice
@@ -125,6 +126,7 @@ async def test_called_or_receiving_alone_or_among_many(monkeypatch: pytest.Monke
             nursery.cancel_scope.cancel()
 
 
+@pytest.mark.plain
 async def test_where_the_crowd_has_no_room_any_more(
     server: Server, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,7 +170,7 @@ async def test_where_the_crowd_has_no_room_any_more(
 
 
 async def test_where_there_is_no_epoll(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crowds, "trio_loop", lambda: None)
+    monkeypatch.setattr(opening, "trio_loop", lambda: None)
     await test_many_are_answered_and_nobody_starves()
 
 

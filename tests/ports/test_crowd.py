@@ -13,7 +13,9 @@ import trio
 import trio.testing
 
 from kwire.ports import crowd as crowds
-from kwire.ports.crowd import AT_ONCE, BUSY_PER_SECOND, MANY, open_crowd
+from kwire.ports import open_crowd as opening
+from kwire.ports.crowd import AT_ONCE, BUSY_PER_SECOND, MANY
+from kwire.ports.open_crowd import open_crowd
 from kwire.ports.seats import Alone, Seat
 from kwire.ports.tcp import TcpTransport
 from kwire.ports.transport import Stream, StreamClosed
@@ -341,7 +343,7 @@ async def test_closing_a_patient_stream_wakes_who_waits_for_it() -> None:
 
 
 async def test_without_epoll_nobody_is_patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crowds, "trio_loop", lambda: None)
+    monkeypatch.setattr(opening, "trio_loop", lambda: None)
     await test_a_patient_stream_receives_what_comes_and_the_end()
 
 

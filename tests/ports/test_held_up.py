@@ -14,7 +14,8 @@ import trio.testing
 from kwire.ports import crowd as crowds
 from kwire.ports.attending import Next
 from kwire.ports.files import File, FileSlice
-from kwire.ports.tcp_stream import RECEIVING_SECONDS, SENDFILE_BYTES, TcpStream
+from kwire.ports.tcp_sending import SENDFILE_BYTES
+from kwire.ports.tcp_stream import RECEIVING_SECONDS, TcpStream
 from kwire.ports.transport import Part, StreamClosed
 from kwire.ports.turns import TURN_SECONDS
 from tests.ports.streams import LARGE, Notes, PlainFile, Server, has_come, pattern, reset, until
@@ -82,6 +83,7 @@ async def test_nothing_is_received_meanwhile(held: Held) -> None:
     assert not held.over
 
 
+@pytest.mark.plain
 @pytest.mark.parametrize("ends", [False, True])
 async def test_what_comes_meanwhile_keeps_nobody_busy(
     held: Held, server: Server, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, ends: bool
@@ -134,7 +136,7 @@ async def test_the_last_piece_of_an_answer_in_pieces_leaves_at_once(server: Serv
     """Whoever has held the packets back until then."""
     stream, client = await server.connect()
     held = Held(stream, client, Notes(stream), [])
-    stream._cork(True)
+    stream._sending.cork(True)
     await asks(held, nursery, [b"trailer"])
     assert await held.takes(7) == b"trailer"
     assert stream._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_CORK) == 0
@@ -222,6 +224,7 @@ async def test_who_leaves_sends_the_rest_in_its_task(held: Held, nursery: trio.N
     assert await held.takes(5) == b"again"
 
 
+@pytest.mark.plain
 async def test_once_it_has_left_room_is_not_told_to_it(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     held.notes.asks = Next.LEAVE
     held.stream.resume()

@@ -12,8 +12,10 @@ import trio
 import trio.testing
 
 from kwire.ports import crowd as crowds
+from kwire.ports import open_crowd as opening
 from kwire.ports import trio_loop as loops
-from kwire.ports.crowd import Crowd, open_crowd
+from kwire.ports.crowd import Crowd
+from kwire.ports.open_crowd import open_crowd
 from kwire.ports.seats import Alone
 from kwire.ports.tcp import TcpTransport
 from kwire.ports.transport import Stream
@@ -39,18 +41,18 @@ async def test_all_listeners_share_one_crowd_for_as_long_as_there_are_any(nurser
     ports: list[int] = []
     scopes = [await nursery.start(echo_on, ports.append) for _ in range(3)]
     await trio.testing.wait_all_tasks_blocked()
-    crowd = crowds._crowds.get()
+    opened = opening._opened.get()
     for closed in range(3):
         for port in ports[closed:]:
             with socket.create_connection(("127.0.0.1", port)) as client, trio.fail_after(20):
                 client.send(b"x")
                 assert await has_come(client, 1) == b"x"
-        assert crowds._crowds.get() is crowd
+        assert opening._opened.get() is opened
         scopes[closed].cancel()
         await trio.testing.wait_all_tasks_blocked()
-    assert crowds._crowds.get() is None
-    assert crowd is not None
-    assert crowd._failure is None, "Trio tells it no more"
+    assert opening._opened.get() is None
+    assert opened is not None
+    assert opened.crowd._failure is None, "Trio tells it no more"
     await test_all_are_served_again_later(nursery)
 
 
@@ -75,6 +77,7 @@ def test_a_clock_may_jump_while_a_crowd_is_open() -> None:
     assert clock.current_time() >= 1000
 
 
+@pytest.mark.plain
 async def test_what_goes_wrong_in_the_crowd_ends_who_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trio by itself would go on without it, and all clients would wait for ever."""
 
@@ -97,6 +100,7 @@ async def test_what_goes_wrong_in_the_crowd_ends_who_serves(monkeypatch: pytest.
     assert failure.group_contains(RuntimeError, match="broken")
 
 
+@pytest.mark.plain
 async def test_who_was_answered_before_something_went_wrong_gets_the_answer() -> None:
     pushed: list[int] = []
 
@@ -116,8 +120,9 @@ async def test_who_was_answered_before_something_went_wrong_gets_the_answer() ->
             pushed.append(self._number)
 
     async with open_crowd():
-        crowd = crowds._crowds.get()
-        assert crowd is not None
+        opened = opening._opened.get()
+        assert opened is not None
+        crowd = opened.crowd
         with pytest.raises(RuntimeError, match="broken"):
             crowd._call([Called(number) for number in range(4)])
         assert pushed == [0, 1]

@@ -21,7 +21,8 @@ from kwire.ports import tcp
 from kwire.ports.files import FileSlice
 from kwire.ports.real_files import PosixFileSystem
 from kwire.ports.tcp import TcpListener, TcpTransport
-from kwire.ports.tcp_stream import SENDFILE_BYTES, TcpStream
+from kwire.ports.tcp_sending import SENDFILE_BYTES
+from kwire.ports.tcp_stream import TcpStream
 from kwire.ports.transport import Stream, StreamClosed
 from tests.ports.streams import until
 

@@ -16,6 +16,7 @@ import trio
 import trio.testing
 
 from kwire.ports import crowd as crowds
+from kwire.ports import open_crowd as opening
 from kwire.ports.at_once import step
 from kwire.ports.attending import Next
 from kwire.ports.transport import Part
@@ -127,8 +128,9 @@ async def test_time_is_up_while_nothing_comes(
     busy: tuple[Notes, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trio does not wait for as long once more."""
-    crowd = crowds._crowds.get()
-    assert crowd is not None
+    opened = opening._opened.get()
+    assert opened is not None
+    crowd = opened.crowd
     woken: list[float] = []
 
     def wake() -> None:
@@ -334,8 +336,9 @@ async def test_who_asks_often_has_one_place_among_those_for_whom_there_was_no_ti
 ) -> None:
     monkeypatch.setattr(crowds, "PASS_SECONDS", -1.0)
     all_notes = await several(server, nursery, 4)
-    crowd = crowds._crowds.get()
-    assert crowd is not None
+    opened = opening._opened.get()
+    assert opened is not None
+    crowd = opened.crowd
     for _ in range(20):
         for client in server.clients:
             client.sendall(b"x")

@@ -24,7 +24,8 @@ from kwire.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
-    from kwire.broker.context import RequestContext, Session
+    from kwire.broker.context import RequestContext
+    from kwire.broker.session import Session
 
 _TELLS_CONFIGS = 5
 

@@ -23,7 +23,8 @@ from kwire.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
-    from kwire.broker.context import RequestContext, Session
+    from kwire.broker.context import RequestContext
+    from kwire.broker.session import Session
 
 
 async def handle(

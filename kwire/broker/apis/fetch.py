@@ -7,7 +7,7 @@ v15 the follower's broker epoch (KIP-903), v16 the new leader's address with the
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kwire.broker import fetch_templates
 from kwire.broker.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, CachedPartition, FetchSession, PartitionKey
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from kwire.cluster.partition import Partition
     from kwire.cluster.replica import PartitionRead
 
-_ORDER = attrgetter("order")
-_HINTS = 16
+_ORDER: Final = attrgetter("order")
+_HINTS: Final = 16
 
 _NOT_DIVERGING, _NO_LEADER_TOLD, _NO_SNAPSHOT = EpochEndOffset(), LeaderIdAndEpoch(), SnapshotId()
 """In all answers that have nothing else to say. Never changed."""
 
-_BEFORE_READING = (
+_BEFORE_READING: Final = (
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,

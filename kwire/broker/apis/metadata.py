@@ -29,7 +29,8 @@ from kwire.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from kwire.broker.broker import Broker
-    from kwire.broker.context import RequestContext, Session
+    from kwire.broker.context import RequestContext
+    from kwire.broker.session import Session
 
 
 async def handle(broker: Broker, context: RequestContext, request: MetadataRequest) -> MetadataResponse:

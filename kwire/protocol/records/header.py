@@ -4,47 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import Struct, error
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.crc import Buffer, crc32c
 from kwire.protocol.records.errors import CorruptBatchError
 
-HEADER_SIZE = 61
-LOG_OVERHEAD = 12
+HEADER_SIZE: Final = 61
+LOG_OVERHEAD: Final = 12
 """Bytes of base offset and batch length, which the batch length does not count."""
-PREFIX_SIZE = 16
+PREFIX_SIZE: Final = 16
 """Bytes of base offset, batch length and leader epoch: what a leader may set without a new CRC."""
-CRC_START = 21
+CRC_START: Final = 21
 """The first byte (the attributes) that the CRC covers."""
-FLAGS_AT = 22
+FLAGS_AT: Final = 22
 """The byte of the attributes that says all that is known of them."""
-MAGIC = 2
+MAGIC: Final = 2
 
-CODEC_MASK = 0x07
-LOG_APPEND_TIME_FLAG = 0x08
-TRANSACTIONAL_FLAG = 0x10
-CONTROL_FLAG = 0x20
-DELETE_HORIZON_FLAG = 0x40
+CODEC_MASK: Final = 0x07
+LOG_APPEND_TIME_FLAG: Final = 0x08
+TRANSACTIONAL_FLAG: Final = 0x10
+CONTROL_FLAG: Final = 0x20
+DELETE_HORIZON_FLAG: Final = 0x40
 
-NO_TIMESTAMP = -1
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
-NO_SEQUENCE = -1
-NO_LEADER_EPOCH = -1
-MAX_SEQUENCE = 0x7FFFFFFF
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_LEADER_EPOCH: Final = -1
+MAX_SEQUENCE: Final = 0x7FFFFFFF
 
 # The smallest batch length of any message format (v0 has 14 bytes of overhead), and the bytes up to the magic.
-_MIN_LENGTH_OF_ANY_FORMAT = 14
-_UP_TO_MAGIC = 17
+_MIN_LENGTH_OF_ANY_FORMAT: Final = 14
+_UP_TO_MAGIC: Final = 17
 _MAGIC_AT, _PRODUCER = 16, slice(43, 53)
 
-_HEADER = Struct(">qiibIhiqqqhii")
-unpack_header = _HEADER.unpack_from
+_HEADER: Final = Struct(">qiibIhiqqqhii")
+unpack_header: Final = _HEADER.unpack_from
 """(buffer, position=0) -> the fields of a `BatchHeader`; for who has seen that they are there."""
-_PREFIX = Struct(">qii")
-_LENGTH = Struct(">i")
+_PREFIX: Final = Struct(">qii")
+_LENGTH: Final = Struct(">i")
 
 
 def said_to_be_transactional(batch: Buffer) -> bool:

@@ -10,7 +10,7 @@ and counts are zigzag varints; a length of -1 is null::
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records.compression import DEFAULT_LIMIT, decompress
@@ -19,7 +19,7 @@ from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import CODEC_MASK, HEADER_SIZE, MAGIC, BatchHeader, read_header
 from kwire.protocol.records.varint import read_varint, read_varlong
 
-MIN_RECORD_SIZE = 7
+MIN_RECORD_SIZE: Final = 7
 """Bytes of a record without key, value and headers: each of its seven fields takes one."""
 
 Headers = list[tuple[str, bytes | None]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records.errors import CorruptBatchError
 
@@ -53,4 +55,4 @@ def encode_varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-_ONE_BYTE = [bytes((value,)) for value in range(128)]
+_ONE_BYTE: Final = [bytes((value,)) for value in range(128)]

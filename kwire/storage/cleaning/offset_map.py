@@ -10,20 +10,21 @@ nobody can make up two keys that pass for one, of which one would be lost.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from kwire.protocol.records.header import BatchHeader
 from kwire.protocol.records.skim import Skimmed
 from kwire.storage.cleaning.marks import Marks
 from kwire.storage.cleaning.memory import zeros
 
-BYTES_PER_PLACE = 16
+BYTES_PER_PLACE: Final = 16
 
-_TAG_BITS = 23
-_TAG = (1 << _TAG_BITS) - 1
-_OFFSETS = (1 << 63 - _TAG_BITS) - (1 << 32)
+_TAG_BITS: Final = 23
+_TAG: Final = (1 << _TAG_BITS) - 1
+_OFFSETS: Final = (1 << 63 - _TAG_BITS) - (1 << 32)
 """How many offsets there is room for, but for those of one batch: a million million."""
 
-_MARKS_SHARE = 8
+_MARKS_SHARE: Final = 8
 """One byte in so many is for marks, where there are that many records."""
 
 

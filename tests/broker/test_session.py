@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kwire.broker.context import ANONYMOUS, Session
+from kwire.broker.session import ANONYMOUS, Session
 from kwire.security.authorizer import AllowAll, Operation, ResourceType
 
 

@@ -54,7 +54,6 @@ COMPILED = [
     "kwire/protocol/records/skim.py",
     "kwire/protocol/records/survey.py",
     "kwire/protocol/records/varint.py",
-    "kwire/security/authorizer.py",
     "kwire/storage/append_info.py",
     "kwire/storage/appending.py",
     "kwire/storage/batch_walk.py",

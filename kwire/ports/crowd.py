@@ -23,7 +23,7 @@ from __future__ import annotations
 import select
 from collections import deque
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 import outcome
 import trio
@@ -47,11 +47,17 @@ PASS_SECONDS = 0.002
 """For so long those for whom something came may have the event loop, and for as long those who are resumed, before it
 is looked whether tasks want their turn."""
 
-_TOLD: Final = 0 if not hasattr(select, "epoll") else select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+_select: Final[Any] = select
+"""It has an epoll on Linux alone; elsewhere mypy knows of none, and then mypyc would compile nothing."""
+
+_TOLD: Final[int] = 0 if not hasattr(select, "epoll") else _select.EPOLLIN | _select.EPOLLRDHUP | _select.EPOLLET
 """What a seat in the crowd is told: each time that something comes, and the end."""
 
-_ROOM: Final = 0 if not hasattr(select, "epoll") else select.EPOLLOUT | select.EPOLLET
+_ROOM: Final[int] = 0 if not hasattr(select, "epoll") else _select.EPOLLOUT | _select.EPOLLET
 """What it is told instead if it asked for that: each time that there is room to send again."""
+
+_ENDED: Final[int] = 0 if not hasattr(select, "epoll") else ~(_select.EPOLLIN | _select.EPOLLOUT)
+"""Of what a seat is told, what says that the other side sends no more, or that all is over."""
 
 _MOST_EVENTS: Final = 1024
 """So many streams are found ready in one pass; more in the next one."""
@@ -203,8 +209,8 @@ class Crowd:
 
     def __init__(self, loop: TrioLoop) -> None:
         self._loop = loop
-        self._epoll = select.epoll()
-        self._epoll.register(loop.descriptor, select.EPOLLIN)
+        self._epoll = _select.epoll()
+        self._epoll.register(loop.descriptor, _select.EPOLLIN)
         self._seats: dict[int, _CrowdSeat] = {}
         self._queue: deque[_CrowdSeat] = deque()
         """Patient streams that can read, those that could first in front."""
@@ -318,7 +324,7 @@ class Crowd:
                 trio_was_told = True
                 continue
             seat.promising = True
-            if mask & ~(select.EPOLLIN | select.EPOLLOUT):
+            if mask & _ENDED:
                 seat.ended = True
             if seat.called is not None:
                 called[seat] = None

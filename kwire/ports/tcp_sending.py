@@ -59,7 +59,10 @@ class Sending:
         return []
 
     def offer_slice(self, part: FileSlice) -> FileSlice | None:
-        """Sends some of it; returns what is left. Raises BlockingIOError where that is everything."""
+        """Sends some of it; returns what is left.
+
+        Raises BlockingIOError where that is everything, CannotSendfile, StreamClosed where the file ends before.
+        """
         if not part.size:  # which is "all there is" to some systems
             return None
         descriptor = part.file.fileno()

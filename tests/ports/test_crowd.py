@@ -135,6 +135,7 @@ async def test_who_always_has_more_to_read_keeps_to_the_queue(
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.plain
 async def test_where_the_crowd_has_no_room_one_waits_alone(
     pairs: list[tuple[socket.socket, socket.socket]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

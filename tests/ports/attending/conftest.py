@@ -16,7 +16,7 @@ from tests.ports.attending.ends import Ends
 from tests.ports.streams import until
 
 
-@pytest.fixture(params=["crowd", "no room", "task", "memory"])
+@pytest.fixture(params=["crowd", pytest.param("no room", marks=pytest.mark.plain), "task", "memory"])
 async def ends(
     request: pytest.FixtureRequest, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Ends]:

@@ -267,9 +267,8 @@ class ReplicaManager:
     async def _shrink_isrs(self) -> None:
         while True:
             await trio.sleep(self.max_lag_ms / 2000)
-            self._shrink_each()
-
-    def _shrink_each(self) -> None:
-        for partition in self.partitions.values():
-            if partition.leadership is not None:
-                partition.leadership.shrink_isr()
+            turn = Turn(self._clock)
+            for partition in list(self.partitions.values()):
+                if partition.leadership is not None:
+                    partition.leadership.shrink_isr()
+                await turn.share()

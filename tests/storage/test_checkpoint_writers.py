@@ -9,6 +9,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from kwire.config.topic import LogConfig
+from kwire.ports import turns
 from kwire.ports.memory_files import MemoryFileSystem
 from kwire.storage import checkpoints, layout
 from kwire.storage.manager import LogManager
@@ -93,3 +94,67 @@ async def test_a_truncation_is_not_undone_by_a_write_that_had_begun() -> None:
             nursery.start_soon(managed.services.chores.finish_due)
             await held.release_all()
     assert said(files, layout.RECOVERY_POINTS) == {("t", 0): 1}
+
+
+async def test_others_have_their_turns_while_it_is_seen_what_to_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "TURN_SECONDS", -1.0)
+    managed, passes = await of_ten_logs(MemoryFileSystem()), 0
+    async with trio.open_nursery() as nursery:
+
+        async def other() -> None:
+            nonlocal passes
+            while True:
+                await trio.lowlevel.checkpoint()
+                passes += 1
+
+        nursery.start_soon(other)
+        await managed.upkeep.write_high_watermarks()
+        assert passes >= 10
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("name", [layout.HIGH_WATERMARKS, layout.RECOVERY_POINTS])
+@pytest.mark.parametrize("partition", [0, 9])
+@pytest.mark.parametrize("passes", [0, 1, 5, 9, 20])
+async def test_a_partition_that_is_deleted_meanwhile_is_not_spoken_of(
+    monkeypatch: pytest.MonkeyPatch, name: str, partition: int, passes: int
+) -> None:
+    files = MemoryFileSystem()
+    managed = await of_ten_logs(files)
+    monkeypatch.setattr(turns, "TURN_SECONDS", -1.0)
+    upkeep = managed.upkeep
+    write = upkeep.write_high_watermarks if name == layout.HIGH_WATERMARKS else upkeep.write_recovery_points
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(write)
+        for _ in range(passes):
+            await trio.lowlevel.checkpoint()
+        await managed.delete([("t", partition)])
+    assert said(files, name).keys() == {("t", number) for number in range(10)} - {("t", partition)}
+
+
+@pytest.mark.parametrize("partition", [0, 9])
+@pytest.mark.parametrize("passes", [0, 1, 5, 9, 20])
+async def test_a_truncation_meanwhile_is_not_undone(
+    monkeypatch: pytest.MonkeyPatch, partition: int, passes: int
+) -> None:
+    files = MemoryFileSystem()
+    managed = await of_ten_logs(files)
+    monkeypatch.setattr(turns, "TURN_SECONDS", -1.0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(managed.upkeep.write_recovery_points)
+        for _ in range(passes):
+            await trio.lowlevel.checkpoint()
+        managed.logs["t", partition].truncate_to(1)
+        await managed.services.chores.finish_due()
+    assert said(files, layout.RECOVERY_POINTS) == {("t", number): 2 - (number == partition) for number in range(10)}
+
+
+async def of_ten_logs(files: MemoryFileSystem) -> LogManager:
+    """Each of two batches that are flushed."""
+    managed = await loaded(files)
+    for number in range(10):
+        log = await managed.get_or_create("t", number, TOPIC_ID, LogConfig())
+        await append(log, "a")
+        await append(log, "a")
+        await log.flush()
+    return managed

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kwire.ports.turns import Turn
 from kwire.ports.workers import WorkerDied
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.records.header import HEADER_SIZE
@@ -33,9 +34,6 @@ logger = logging.getLogger(__name__)
 _SHORTEST_BACKOFF_MS = 10
 _ATTEMPTS = 3
 """How often a log's worker may end amid its work before the log counts as one that can't be cleaned."""
-
-_LOOKS_PER_TURN = 100
-"""Logs looked at before other tasks get their turn."""
 
 
 class LogCleaner:
@@ -88,12 +86,12 @@ class LogCleaner:
 
     async def dirtiest(self) -> Cleanable | None:
         """Of the logs that are due, the one with the greatest share of dirty bytes."""
-        now_ms = self._manager.services.clock.wall_ms()
+        clock = self._manager.services.clock
+        now_ms, turn = clock.wall_ms(), Turn(clock)
         dirtiest = None
         self._shortages.look()
-        for number, log in enumerate(list(self._manager.logs.values())):
-            if number % _LOOKS_PER_TURN == 0:
-                await trio.lowlevel.checkpoint()
+        for log in list(self._manager.logs.values()):
+            await turn.share()
             key = _key(log)
             if not log.config.compacted or key in self._cleaned or self._uncleanable.get(key) is log:
                 continue

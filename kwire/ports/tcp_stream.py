@@ -143,6 +143,10 @@ class TcpStream:
                 self._wait_for_room(False)
             self._be_told_from(1)
             self._receiver, self._caller, self._next = None, None, Next.LEAVE
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        """Why it can't be attended any longer, if anything is."""
         failure, self._failure = self._failure, None
         try:
             if failure is not None:

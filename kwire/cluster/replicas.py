@@ -267,8 +267,12 @@ class ReplicaManager:
     async def _shrink_isrs(self) -> None:
         while True:
             await trio.sleep(self.max_lag_ms / 2000)
-            turn = Turn(self._clock)
-            for partition in list(self.partitions.values()):
-                if partition.leadership is not None:
-                    partition.leadership.shrink_isr()
-                await turn.share()
+            await self._shrink_each()
+
+    async def _shrink_each(self) -> None:
+        """(Apart, since while `_shrink_isrs` sleeps it would have the last of the partitions.)"""
+        turn = Turn(self._clock)
+        for partition in list(self.partitions.values()):
+            if partition.leadership is not None:
+                partition.leadership.shrink_isr()
+            await turn.share()

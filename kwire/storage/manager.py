@@ -36,6 +36,7 @@ from kwire.storage.creation import Creation
 from kwire.storage.loading import Loading
 from kwire.storage.log import Log
 from kwire.storage.log_dir import LogDir, LogDirError
+from kwire.storage.moving.future import FutureLog
 from kwire.storage.moving.moves import ReplicaMoves
 from kwire.storage.removal import take_away
 from kwire.storage.room import Room
@@ -135,6 +136,10 @@ class LogManager:
             room = Room(files, self.services.clock, paths, partial(self._count_in, log_dirs))
             for log_dir in log_dirs:
                 log_dir.room = room
+
+    def kept_in(self, log_dir: LogDir) -> list[Log | FutureLog]:
+        """What the dir's checkpoints speak of: the logs that are there, and those that are on their way there."""
+        return [*self.logs_in(log_dir), *self.moves.futures_in(log_dir)]
 
     # Starting
 

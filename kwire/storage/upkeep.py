@@ -159,7 +159,28 @@ class Upkeep:
         await self._write_all(layout.LOG_START_OFFSETS, _log_start_offset)
 
     async def write_high_watermarks(self) -> None:
-        await self._write_all(layout.HIGH_WATERMARKS, _high_watermark)
+        for log_dir in self._manager.online_dirs:
+            async with log_dir.writing:
+                content = await self._high_watermarks(log_dir)
+                if log_dir.online:
+                    await self._put(log_dir, layout.HIGH_WATERMARKS, content)
+
+    async def _high_watermarks(self, log_dir: LogDir) -> dict[TopicPartition, int]:
+        """Those of each log in the dir. Others have their turns meanwhile: there may be thousands, every few seconds.
+
+        (Not for recovery points: a start goes by when their file was written, as if it said what was true then.)
+        """
+        content: dict[TopicPartition, int] = {}
+        turn = Turn(self._manager.services.clock)
+        logs, futures = list(self._manager.logs.values()), list(self._manager.moves.futures.values())
+        for log in logs:
+            if log.log_dir is log_dir:
+                content[log.key] = log.high_watermark
+            await turn.share()
+        for future in futures:
+            if future.log_dir is log_dir:
+                content.setdefault(future.key, future.high_watermark)  # it may have become the log meanwhile
+        return content
 
     async def forget(self, log_dir: LogDir, gone: Collection[TopicPartition]) -> None:
         """Sees to it that no checkpoint speaks of partitions that were deleted: new ones may take their names."""
@@ -196,21 +217,7 @@ class Upkeep:
         """Writes a checkpoint if it does not say the same already; with `gone`, only if it speaks of one of them."""
         async with log_dir.writing:
             if log_dir.online and (gone is None or log_dir.mentions(name, gone)):
-                await self._put(log_dir, name, await self._of_each(log_dir, offset_of))
-
-    async def _of_each(self, log_dir: LogDir, offset_of: Callable[[Kept], int | None]) -> dict[TopicPartition, int]:
-        """What is to be said of each log in the dir. Others have their turns meanwhile: there may be thousands.
-
-        What has to say less of a log by then waits for the end of the writing, and sees to it.
-        """
-        content = {}
-        turn = Turn(self._manager.services.clock)
-        kept: list[Kept] = [*self._manager.logs.values(), *self._manager.moves.futures.values()]
-        for log in kept:
-            if log.log_dir is log_dir and (offset := offset_of(log)) is not None:
-                content[log.key] = offset
-            await turn.share()
-        return content
+                await self._put(log_dir, name, _of_each(self._manager.kept_in(log_dir), offset_of))
 
     async def _put(self, log_dir: LogDir, name: str, content: dict[TopicPartition, int]) -> None:
         if log_dir.says(name, content):
@@ -227,6 +234,10 @@ async def _cut_reserve(log: Log) -> None:
         log.segments.active.cut_reserve()
     except OSError as error:
         raise log.failed("cut", error) from error
+
+
+def _of_each(logs: list[Kept], offset_of: Callable[[Kept], int | None]) -> dict[TopicPartition, int]:
+    return {log.key: offset for log in logs if (offset := offset_of(log)) is not None}
 
 
 def _recovery_point(log: Kept) -> int:

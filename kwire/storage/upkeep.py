@@ -14,7 +14,7 @@ A checkpoint file that would say what it says already is not written: an idle br
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -148,28 +148,28 @@ class Upkeep:
 
     async def checkpoint_dir(self, log_dir: LogDir) -> None:
         """Writes all three checkpoints of a dir."""
-        await self._write(log_dir, layout.RECOVERY_POINTS, _recovery_point)
-        await self._write(log_dir, layout.LOG_START_OFFSETS, _log_start_offset)
-        await self._write(log_dir, layout.HIGH_WATERMARKS, _high_watermark)
+        await self._write(log_dir, layout.RECOVERY_POINTS, _recovery_points)
+        await self._write(log_dir, layout.LOG_START_OFFSETS, _log_start_offsets)
+        await self._write(log_dir, layout.HIGH_WATERMARKS, _high_watermarks)
 
     async def write_recovery_points(self) -> None:
-        await self._write_all(layout.RECOVERY_POINTS, _recovery_point)
+        await self._write_all(layout.RECOVERY_POINTS, _recovery_points)
 
     async def write_log_start_offsets(self) -> None:
-        await self._write_all(layout.LOG_START_OFFSETS, _log_start_offset)
+        await self._write_all(layout.LOG_START_OFFSETS, _log_start_offsets)
 
     async def write_high_watermarks(self) -> None:
+        """Others have their turns meanwhile: there may be thousands, every few seconds.
+
+        (Not so with recovery points: a start goes by when their file was written, as if it said what was true then.)
+        """
         for log_dir in self._manager.online_dirs:
             async with log_dir.writing:
-                content = await self._high_watermarks(log_dir)
+                content = await self._high_watermarks_in_turns(log_dir)
                 if log_dir.online:
                     await self._put(log_dir, layout.HIGH_WATERMARKS, content)
 
-    async def _high_watermarks(self, log_dir: LogDir) -> dict[TopicPartition, int]:
-        """Those of each log in the dir. Others have their turns meanwhile: there may be thousands, every few seconds.
-
-        (Not for recovery points: a start goes by when their file was written, as if it said what was true then.)
-        """
+    async def _high_watermarks_in_turns(self, log_dir: LogDir) -> dict[TopicPartition, int]:
         content: dict[TopicPartition, int] = {}
         turn = Turn(self._manager.services.clock)
         logs, futures = list(self._manager.logs.values()), list(self._manager.moves.futures.values())
@@ -184,42 +184,39 @@ class Upkeep:
 
     async def forget(self, log_dir: LogDir, gone: Collection[TopicPartition]) -> None:
         """Sees to it that no checkpoint speaks of partitions that were deleted: new ones may take their names."""
-        for name, offset_of in (
-            (layout.RECOVERY_POINTS, _recovery_point),
-            (layout.LOG_START_OFFSETS, _log_start_offset),
-            (layout.HIGH_WATERMARKS, _high_watermark),
+        for name, offsets in (
+            (layout.RECOVERY_POINTS, _recovery_points),
+            (layout.LOG_START_OFFSETS, _log_start_offsets),
+            (layout.HIGH_WATERMARKS, _high_watermarks),
         ):
-            await self._write(log_dir, name, offset_of, gone)
-        async with log_dir.writing:
-            cleaned = log_dir.checkpoint(layout.CLEANER_OFFSETS)
-            if log_dir.online and log_dir.mentions(layout.CLEANER_OFFSETS, gone):
-                left = {partition: offset for partition, offset in cleaned.items() if partition not in gone}
-                await self._put(log_dir, layout.CLEANER_OFFSETS, left)
+            await self._write(log_dir, name, offsets, gone)
+        cleaned = layout.CLEANER_OFFSETS
+        await self._write(log_dir, cleaned, lambda logs: _without(log_dir.checkpoint(cleaned), gone), gone)
 
     async def note_cleaned(self, log_dir: LogDir, partition: TopicPartition, offset: int) -> None:
         """The checkpoint says from now on that the partition is clean up to `offset` (exclusive)."""
         name = layout.CLEANER_OFFSETS
-        async with log_dir.writing:
-            if log_dir.online:
-                await self._put(log_dir, name, {**log_dir.checkpoint(name), partition: offset})
+        await self._write(log_dir, name, lambda kept: {**log_dir.checkpoint(name), partition: offset})
 
-    async def _write_all(self, name: str, offset_of: Callable[[Kept], int | None]) -> None:
+    async def _write_all(self, name: str, offsets: Callable[[list[Kept]], dict[TopicPartition, int]]) -> None:
         for log_dir in self._manager.online_dirs:
-            await self._write(log_dir, name, offset_of)
+            await self._write(log_dir, name, offsets)
 
     async def _write(
         self,
         log_dir: LogDir,
         name: str,
-        offset_of: Callable[[Kept], int | None],
+        offsets: Callable[[list[Kept]], dict[TopicPartition, int]],
         gone: Collection[TopicPartition] | None = None,
     ) -> None:
         """Writes a checkpoint if it does not say the same already; with `gone`, only if it speaks of one of them."""
         async with log_dir.writing:
-            if log_dir.online and (gone is None or log_dir.mentions(name, gone)):
-                await self._put(log_dir, name, _of_each(self._manager.kept_in(log_dir), offset_of))
+            if not log_dir.online or (gone is not None and not log_dir.mentions(name, gone)):
+                return
+            await self._put(log_dir, name, offsets(self._manager.kept_in(log_dir)))
 
     async def _put(self, log_dir: LogDir, name: str, content: dict[TopicPartition, int]) -> None:
+        """For who has its `writing`. Nothing is written if the file says the same already."""
         if log_dir.says(name, content):
             return
         try:
@@ -236,19 +233,22 @@ async def _cut_reserve(log: Log) -> None:
         raise log.failed("cut", error) from error
 
 
-def _of_each(logs: list[Kept], offset_of: Callable[[Kept], int | None]) -> dict[TopicPartition, int]:
-    return {log.key: offset for log in logs if (offset := offset_of(log)) is not None}
+def _without(offsets: Mapping[TopicPartition, int], gone: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    return {partition: offset for partition, offset in offsets.items() if partition not in gone}
 
 
-def _recovery_point(log: Kept) -> int:
-    return log.recovery_point
+def _recovery_points(logs: list[Kept]) -> dict[TopicPartition, int]:
+    return {log.key: log.recovery_point for log in logs}
 
 
-def _log_start_offset(log: Kept) -> int | None:
-    """Of a log that begins amid a segment, or may begin in remote storage: else the first segment's name says it."""
-    start = log.log_start_offset
-    return start if start and (log.tiered or start != log.segments.first.base_offset) else None
+def _log_start_offsets(logs: list[Kept]) -> dict[TopicPartition, int]:
+    """Only of logs that begin amid a segment, or may begin in remote storage: else the first segment's name says it."""
+    return {
+        log.key: log.log_start_offset
+        for log in logs
+        if log.log_start_offset and (log.tiered or log.log_start_offset != log.segments.first.base_offset)
+    }
 
 
-def _high_watermark(log: Kept) -> int:
-    return log.high_watermark
+def _high_watermarks(logs: list[Kept]) -> dict[TopicPartition, int]:
+    return {log.key: log.high_watermark for log in logs}

@@ -8,17 +8,17 @@ MalformedError.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from kwire.protocol.codec.errors import MalformedError
 
-LONGEST_TEXT: Final = 0x7FFF
+LONGEST_TEXT = 0x7FFF
 """Bytes a string may have, in compact form too."""
 
-BYTE: Final = tuple(bytes([value]) for value in range(128))
+BYTE = tuple(bytes([value]) for value in range(128))
 """The varint of each number that takes one byte."""
 
-_LARGE: Final = 4096
+_LARGE = 4096
 """From this size on, records stay a part of their own: joining would copy them."""
 
 

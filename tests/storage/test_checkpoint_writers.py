@@ -129,17 +129,45 @@ async def test_a_partition_that_is_deleted_meanwhile_is_not_spoken_of(
     assert said(files, layout.HIGH_WATERMARKS).keys() == {("t", number) for number in range(10)} - {("t", partition)}
 
 
+class RecoveryPointsAtWriting:
+    """Notes what a checkpoint is to say, and what was true when its writing began."""
+
+    def __init__(self, managed: LogManager) -> None:
+        self.said: dict[tuple[str, int], int] = {}
+        self.true: dict[tuple[str, int], int] = {}
+        self._managed = managed
+
+    async def run(self, function: Callable, *arguments: object) -> object:
+        if function.__name__ == "write_checkpoint":
+            self.said = dict(arguments[1])  # type: ignore[call-overload]
+            self.true = {log.key: log.recovery_point for log in self._managed.logs.values()}
+        return function(*arguments)
+
+
 async def test_recovery_points_are_written_as_they_are_at_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """A start takes what was sealed before the file was written, and ends at a recovery point, for flushed: no log may
     begin another segment between the look at it and the writing."""
-    files = MemoryFileSystem()
-    managed = await of_ten_logs(files)
+    managed = await of_ten_logs(MemoryFileSystem())
+    noted = managed.services.executor = RecoveryPointsAtWriting(managed)
     monkeypatch.setattr(turns, "TURN_SECONDS", -1.0)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(managed.upkeep.write_recovery_points)
-        for _ in range(3):
-            await trio.lowlevel.checkpoint()
-        assert said(files, layout.RECOVERY_POINTS) == {("t", number): 2 for number in range(10)}
+
+        async def flush(number: int) -> None:
+            log = managed.logs[("t", number)]
+            while True:
+                await append(log, "a")
+                await log.flush()
+                await trio.lowlevel.checkpoint()
+
+        for number in range(10):
+            nursery.start_soon(flush, number)
+        with trio.fail_after(5):
+            while any(log.recovery_point == 2 for log in managed.logs.values()):
+                await trio.lowlevel.checkpoint()
+        await managed.upkeep.write_recovery_points()
+        nursery.cancel_scope.cancel()
+    assert noted.said == noted.true
+    assert noted.said.keys() == managed.logs.keys()
 
 
 async def of_ten_logs(files: MemoryFileSystem) -> LogManager:

@@ -50,6 +50,8 @@ class ReplicaManager:
         self.max_lag_ms: int = config["replica.lag.time.max.ms"]
         self.partitions: dict[tuple[str, int], Partition] = {}
         """By topic name and partition number; not to be changed by others."""
+        self._replicated: dict[tuple[str, int], Partition] = {}
+        """Those with other replicas: for the others, of which there may be thousands, nobody is out of sync."""
         self.on_dir_failed: Callable[[], None] | None = None
         """Called on the event loop when a log dir has failed, and the partitions know it."""
         self._config = config
@@ -160,6 +162,7 @@ class ReplicaManager:
                     gone[name, index] = False
         for key, deleted in gone.items():
             partition = self.partitions.pop(key, None)
+            self._replicated.pop(key, None)
             if partition is not None:
                 self._fetchers.leave(partition)
                 await partition.retire(deleted=deleted)
@@ -196,6 +199,10 @@ class ReplicaManager:
         self._drop_lost(partition)
         key = (partition.topic, partition.index) if partition.log is None else partition.log.key
         self.partitions[key] = partition
+        if len(state.replicas) > 1:
+            self._replicated[key] = partition
+        else:
+            self._replicated.pop(key, None)
         self._leaderships.look(partition)
         if follows and new_epoch and partition.log is not None:
             self._fetchers.follow(partition, state.leader)
@@ -272,7 +279,7 @@ class ReplicaManager:
     async def _shrink_each(self) -> None:
         """(Apart, since while `_shrink_isrs` sleeps it would have the last of the partitions.)"""
         turn = Turn(self._clock)
-        for partition in list(self.partitions.values()):
+        for partition in list(self._replicated.values()):
             if partition.leadership is not None:
                 partition.leadership.shrink_isr()
             await turn.share()

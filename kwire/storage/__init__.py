@@ -8,6 +8,7 @@
     moving                       logs on their way to another log dir
     leftovers                    what earlier runs left
     log_dir, checkpoints, layout a log dir and its small files, the names of everything
+    high_watermarks              what one of these files says, kept up by what moved
     log, received                one partition: appends, offsets, rolling; what a follower gets
     reading, timestamps          which bytes answer a fetch; which offset answers a time
     rolling, flushing, truncating, retention, recovery, swaps     the rest of a log's life, a file each

@@ -36,7 +36,17 @@ class CorruptCheckpoint(Exception):
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
     """An offset checkpoint of a log dir."""
-    return _encode(f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
+    return encode_offset_file(len(offsets), [encode_offset_lines(offsets)])
+
+
+def encode_offset_lines(offsets: Mapping[TopicPartition, int]) -> bytes:
+    """Of an offset checkpoint the lines of these partitions."""
+    return "".join([f"{topic} {partition} {offset}\n" for (topic, partition), offset in offsets.items()]).encode()
+
+
+def encode_offset_file(count: int, lines: Iterable[bytes]) -> bytes:
+    """An offset checkpoint of `count` partitions, all of whose lines are given."""
+    return b"".join([f"{_VERSION}\n{count}\n".encode(), *lines])
 
 
 def decode_offsets(data: bytes, known: Mapping[str, TopicPartition] = _NO_PARTITIONS) -> dict[TopicPartition, int]:

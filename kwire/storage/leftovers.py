@@ -77,7 +77,7 @@ def size_of(files: FileSystem, folder: str) -> int:
 async def forget_gone(manager: LogManager, surveys: Surveys) -> None:
     """Sees to it that no checkpoint speaks of partitions that are not in its dir: they may come there anew."""
     for log_dir, found in surveys:
-        gone = {key for name in layout.OFFSET_CHECKPOINTS for key in log_dir.checkpoint(name)}
+        gone = {*found.recovery_points, *found.log_start_offsets, *found.high_watermarks, *found.cleaned}
         gone.difference_update(found.partitions, found.futures)
         if gone:
             await manager.upkeep.forget(log_dir, gone)

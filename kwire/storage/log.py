@@ -88,6 +88,7 @@ class Log:
         "topic",
         "topic_id",
         "version",
+        "watermark_noted",
     )
 
     def __init__(
@@ -114,6 +115,8 @@ class Log:
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
+        self.watermark_noted = False
+        """Whether its dir's checkpoint of high watermarks is to look at it."""
         self.high_watermark = 0
         """What consumers may read up to (exclusive): the leader's or follower's view of what is replicated."""
         self.set_high_watermark(loaded.high_watermark)
@@ -160,11 +163,7 @@ class Log:
     def configure(self, config: LogConfig) -> None:
         """Has the log go by another configuration of its topic from now on."""
         self.config = config
-        timed = self.services.flushed_by_time
-        if config.flush_ms < MAX_LONG:
-            timed[self.key] = self
-        elif timed.get(self.key) is self:
-            del timed[self.key]
+        self.services.configured(self)
 
     def check_usable(self) -> None:
         """Raises KAFKA_STORAGE_ERROR if the log dir is offline, UNKNOWN_TOPIC_OR_PARTITION if the log was deleted."""
@@ -190,6 +189,8 @@ class Log:
         """Moves the high watermark to `offset`, also back, within the log."""
         self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
         self.producer_state.on_high_watermark(self.high_watermark)
+        if not self.watermark_noted:
+            self.note_high_watermark()
 
     def advance_high_watermark(self, offset: int) -> bool:
         """Moves the high watermark to `offset`, at most to the log's end, never back. Whether it moved."""
@@ -200,7 +201,14 @@ class Log:
         self.high_watermark = offset
         if self.producer_state.unreplicated:
             self.producer_state.on_high_watermark(offset)
+        if not self.watermark_noted:
+            self.note_high_watermark()
         return True
+
+    def note_high_watermark(self) -> None:
+        """Has the dir's checkpoint look at it."""
+        self.watermark_noted = True
+        self.log_dir.high_watermarks.moved.append(self.key)
 
     @property
     def last_stable_offset(self) -> int:

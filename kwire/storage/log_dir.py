@@ -19,6 +19,7 @@ from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage import checkpoints, layout
 from kwire.storage.checkpoints import CorruptCheckpoint, TopicPartition
 from kwire.storage.early_writing import EarlyWriting
+from kwire.storage.high_watermarks import HighWatermarks
 from kwire.storage.room import Room
 
 logger = logging.getLogger(__name__)
@@ -56,6 +57,8 @@ class LogDir:
         self.writing = trio.Lock()
         """Held from deciding what a checkpoint is to say until it says so: two writers would take each other's file
         away, and the one with the older content might be the last."""
+        self.high_watermarks = HighWatermarks()
+        """What their checkpoint says, which no other method but those of its own here speaks of."""
         self.early_writing = EarlyWriting()
         self.room: Room | None = None
         """What may still be written; None: that is not looked at."""
@@ -203,16 +206,29 @@ class LogDir:
 
         `known`: see `checkpoints.decode_offsets`.
         """
-        path = self.file(name)
-        if not self.files.exists(path):
-            return {}
-        try:
-            offsets = checkpoints.decode_offsets(self.files.read(path), known)
-        except CorruptCheckpoint as error:
-            logger.warning("ignoring %s: %s", path, error)
+        offsets = self._offsets_in(name, known)
+        if offsets is None:
             return {}
         self._content[name] = offsets
         return offsets
+
+    def read_high_watermarks(self, known: Mapping[str, TopicPartition]) -> dict[TopicPartition, int]:
+        """As `read_checkpoint`."""
+        offsets = self._offsets_in(layout.HIGH_WATERMARKS, known)
+        if offsets is None:
+            return {}
+        self.high_watermarks.begin(offsets)
+        return offsets
+
+    def _offsets_in(self, name: str, known: Mapping[str, TopicPartition]) -> dict[TopicPartition, int] | None:
+        path = self.file(name)
+        if not self.files.exists(path):
+            return None
+        try:
+            return checkpoints.decode_offsets(self.files.read(path), known)
+        except CorruptCheckpoint as error:
+            logger.warning("ignoring %s: %s", path, error)
+            return None
 
     def checkpoint(self, name: str) -> Mapping[TopicPartition, int]:
         """What the checkpoint says. For the event loop: what was read or written is remembered."""
@@ -235,3 +251,7 @@ class LogDir:
     def write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
         self.files.write_atomically(self.file(name), checkpoints.encode_offsets(offsets))
         self._content[name] = offsets
+
+    def write_high_watermarks(self, data: bytes) -> None:
+        """`data`: the whole file (`HighWatermarks.encoded`)."""
+        self.files.write_atomically(self.file(layout.HIGH_WATERMARKS), data)

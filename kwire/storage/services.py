@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kwire.config.definition import MAX_LONG
 from kwire.ports.clock import Clock
 from kwire.ports.executor import Executor
 from kwire.ports.files import FileSystem
@@ -39,10 +40,23 @@ class StorageServices:
     """Those with a flush.ms: upkeep looks at no others, of which there may be thousands."""
     reserving: dict[TopicPartition, Log] = field(default_factory=dict)
     """Likewise, those whose active segment has a reserve, or had one a second ago."""
+    compacted: dict[TopicPartition, Log] = field(default_factory=dict)
+    """Those that the cleaner looks at."""
+
+    def configured(self, log: Log) -> None:
+        """What upkeep and the cleaner have to do with the log goes by its configuration, which is a new one."""
+        for logs, belongs in (
+            (self.flushed_by_time, log.config.flush_ms < MAX_LONG),
+            (self.compacted, log.config.compacted),
+        ):
+            if belongs:
+                logs[log.key] = log
+            elif logs.get(log.key) is log:
+                del logs[log.key]
 
     def forget(self, log: Log) -> None:
-        """Upkeep has nothing to do with that log any more."""
-        for logs in (self.flushed_by_time, self.reserving):
+        """Upkeep and the cleaner have nothing to do with that log any more."""
+        for logs in (self.flushed_by_time, self.reserving, self.compacted):
             if logs.get(log.key) is log:
                 del logs[log.key]
 

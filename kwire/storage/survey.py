@@ -83,6 +83,6 @@ def survey(log_dir: LogDir, cluster_id: str, node_id: int, new_id: Callable[[], 
         found.recovery_points = log_dir.read_checkpoint(layout.RECOVERY_POINTS, known)
         found.recovery_points_ms = log_dir.written_ms(layout.RECOVERY_POINTS)
         found.log_start_offsets = log_dir.read_checkpoint(layout.LOG_START_OFFSETS, known)
-        found.high_watermarks = log_dir.read_checkpoint(layout.HIGH_WATERMARKS, known)
+        found.high_watermarks = log_dir.read_high_watermarks(known)
         found.cleaned = log_dir.read_checkpoint(layout.CLEANER_OFFSETS, known)
     return found

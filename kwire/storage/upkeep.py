@@ -150,7 +150,7 @@ class Upkeep:
         """Writes all three checkpoints of a dir."""
         await self._write(log_dir, layout.RECOVERY_POINTS, _recovery_points)
         await self._write(log_dir, layout.LOG_START_OFFSETS, _log_start_offsets)
-        await self._write(log_dir, layout.HIGH_WATERMARKS, _high_watermarks)
+        await self._write_high_watermarks(log_dir)
 
     async def write_recovery_points(self) -> None:
         await self._write_all(layout.RECOVERY_POINTS, _recovery_points)
@@ -159,37 +159,59 @@ class Upkeep:
         await self._write_all(layout.LOG_START_OFFSETS, _log_start_offsets)
 
     async def write_high_watermarks(self) -> None:
-        """Others have their turns meanwhile: there may be thousands, every few seconds.
+        """Looks at those that moved, and others have their turns meanwhile: there may be thousands, every few seconds.
 
         (Not so with recovery points: a start goes by when their file was written, as if it said what was true then.)
         """
         for log_dir in self._manager.online_dirs:
-            async with log_dir.writing:
-                content = await self._high_watermarks_in_turns(log_dir)
-                if log_dir.online:
-                    await self._put(log_dir, layout.HIGH_WATERMARKS, content)
+            await self._write_high_watermarks(log_dir)
 
-    async def _high_watermarks_in_turns(self, log_dir: LogDir) -> dict[TopicPartition, int]:
-        content: dict[TopicPartition, int] = {}
-        turn = Turn(self._manager.services.clock)
-        logs, futures = list(self._manager.logs.values()), list(self._manager.moves.futures.values())
-        for log in logs:
-            if log.log_dir is log_dir:
-                content[log.key] = log.high_watermark
-            await turn.share()
-        for future in futures:
-            if future.log_dir is log_dir:
-                content.setdefault(future.key, future.high_watermark)  # it may have become the log meanwhile
-        return content
+    async def _write_high_watermarks(self, log_dir: LogDir, gone: Collection[TopicPartition] | None = None) -> None:
+        """With `gone`, only if the checkpoint speaks of one of them."""
+        async with log_dir.writing:
+            watermarks = log_dir.high_watermarks
+            if not log_dir.online or (gone is not None and not watermarks.mentions(gone)):
+                return
+            turn = Turn(self._manager.services.clock)
+            watermarks.moved += gone or ()
+            await self._look_at_moved(log_dir, turn)
+            if watermarks.due and log_dir.online:
+                data = await watermarks.encoded(turn)
+                try:
+                    await self._manager.services.executor.run(log_dir.write_high_watermarks, data)
+                except OSError as error:
+                    log_dir.fail(f"write of {layout.HIGH_WATERMARKS} failed", error)
+                    return
+            watermarks.settle()
+
+    async def _look_at_moved(self, log_dir: LogDir, turn: Turn) -> None:
+        watermarks, logs, futures = log_dir.high_watermarks, self._manager.logs, self._manager.moves.futures
+        moved, watermarks.moved = watermarks.moved, []
+        moved += [future.key for future in self._manager.moves.futures_in(log_dir)]
+        seen = 0
+        try:
+            for key in moved:
+                log, future = logs.get(key), futures.get(key)
+                if log is not None and log.log_dir is log_dir:
+                    log.watermark_noted = False
+                    watermarks.put(key, log.high_watermark)
+                elif future is not None and future.log_dir is log_dir:
+                    watermarks.put(key, future.high_watermark)
+                else:
+                    watermarks.remove(key)
+                seen += 1
+                await turn.share()
+        finally:
+            watermarks.moved += moved[seen:]  # where it was cancelled
 
     async def forget(self, log_dir: LogDir, gone: Collection[TopicPartition]) -> None:
         """Sees to it that no checkpoint speaks of partitions that were deleted: new ones may take their names."""
         for name, offsets in (
             (layout.RECOVERY_POINTS, _recovery_points),
             (layout.LOG_START_OFFSETS, _log_start_offsets),
-            (layout.HIGH_WATERMARKS, _high_watermarks),
         ):
             await self._write(log_dir, name, offsets, gone)
+        await self._write_high_watermarks(log_dir, gone)
         cleaned = layout.CLEANER_OFFSETS
         await self._write(log_dir, cleaned, lambda logs: _without(log_dir.checkpoint(cleaned), gone), gone)
 
@@ -213,16 +235,13 @@ class Upkeep:
         async with log_dir.writing:
             if not log_dir.online or (gone is not None and not log_dir.mentions(name, gone)):
                 return
-            await self._put(log_dir, name, offsets(self._manager.kept_in(log_dir)))
-
-    async def _put(self, log_dir: LogDir, name: str, content: dict[TopicPartition, int]) -> None:
-        """For who has its `writing`. Nothing is written if the file says the same already."""
-        if log_dir.says(name, content):
-            return
-        try:
-            await self._manager.services.executor.run(log_dir.write_checkpoint, name, content)
-        except OSError as error:
-            log_dir.fail(f"write of {name} failed", error)
+            content = offsets(self._manager.kept_in(log_dir))
+            if log_dir.says(name, content):
+                return
+            try:
+                await self._manager.services.executor.run(log_dir.write_checkpoint, name, content)
+            except OSError as error:
+                log_dir.fail(f"write of {name} failed", error)
 
 
 async def _cut_reserve(log: Log) -> None:
@@ -248,7 +267,3 @@ def _log_start_offsets(logs: list[Kept]) -> dict[TopicPartition, int]:
         for log in logs
         if log.log_start_offset and (log.tiered or log.log_start_offset != log.segments.first.base_offset)
     }
-
-
-def _high_watermarks(logs: list[Kept]) -> dict[TopicPartition, int]:
-    return {log.key: log.high_watermark for log in logs}

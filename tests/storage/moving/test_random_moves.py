@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kwire.protocol.errors import KafkaError
-from kwire.storage import layout
+from kwire.storage import checkpoints, layout
 from kwire.storage.log import Log
 from kwire.storage.manager import LogManager
 from tests.storage.house import House
@@ -72,6 +72,8 @@ class Work:
             await log.flush()
         elif chosen < 0.9:
             await managed.upkeep.checkpoint_dir(log.log_dir)
+        elif chosen < 0.95:
+            await managed.upkeep.write_high_watermarks()
         else:
             await managed.moves.move(log, self.random.choice(managed.dirs))
 
@@ -111,6 +113,7 @@ class Work:
         shorter, longer = sorted((least, most), key=len)
         assert found == longer[: len(found)]
         assert len(found) >= len(shorter)
+        await self._check_high_watermarks(managed)
         if not managed.moves.futures:
             return
         target = managed.moves.futures["t", 0].log_dir
@@ -120,6 +123,13 @@ class Work:
         assert read_all(log) == found
         for root in self.house.dirs:
             assert folders(self.house, root, layout.FUTURE_DIR) == []
+        await self._check_high_watermarks(managed)
+
+    async def _check_high_watermarks(self, managed: LogManager) -> None:
+        await managed.upkeep.write_high_watermarks()
+        for log_dir in managed.dirs:
+            said = checkpoints.decode_offsets(self.house.files.read(log_dir.file(layout.HIGH_WATERMARKS)))
+            assert said == {kept.key: kept.high_watermark for kept in managed.kept_in(log_dir)}
 
 
 @settings(max_examples=150, deadline=None)

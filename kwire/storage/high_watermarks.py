@@ -20,8 +20,7 @@ class HighWatermarks:
     """The high watermarks of one dir. For the event loop."""
 
     def __init__(self) -> None:
-        self.moved: list[TopicPartition] = []
-        """Partitions that are to be looked at: that moved, came or went."""
+        self._noted: list[TopicPartition] = []
         self._left: Mapping[TopicPartition, int] | None = None
         """What the last run left, until this one has written, or has found nothing else to say."""
         self._changed = False
@@ -36,8 +35,17 @@ class HighWatermarks:
         """Takes over what the file says, before anything else is told."""
         self._left = left
 
+    def note(self, partition: TopicPartition) -> None:
+        """The partition is to be looked at: it moved, came here or went."""
+        self._noted.append(partition)
+
+    def take_noted(self) -> list[TopicPartition]:
+        """Who takes them looks at them all, or notes those again that he has not come to. Some may be there twice."""
+        noted, self._noted = self._noted, []
+        return noted
+
     def mentions(self, partitions: Collection[TopicPartition]) -> bool:
-        """Whether the file speaks of one of the partitions, or will."""
+        """Whether the file may speak of one of the partitions, as far as they were `put`."""
         if not self._removed.isdisjoint(partitions):
             return True
         if self._left is not None and not self._left.keys().isdisjoint(partitions):
@@ -80,11 +88,13 @@ class HighWatermarks:
 
     async def encoded(self, turn: Turn) -> bytes:
         """The whole file. Others may run meanwhile, but must not `put` or `remove`."""
+        encoded = []
         for block in self._blocks:
             if block.lines is None:
                 block.lines = checkpoints.encode_offset_lines(block.offsets)
                 await turn.share()
-        return checkpoints.encode_offset_file(len(self._block_of), [block.lines or b"" for block in self._blocks])
+            encoded.append(block.lines)
+        return checkpoints.encode_offset_file(len(self._block_of), encoded)
 
     def settle(self) -> None:
         """The file says what `encoded` gave."""

@@ -69,6 +69,7 @@ class Log:
         "dir",
         "epochs",
         "high_watermark",
+        "high_watermark_noted",
         "key",
         "last_flush",
         "listener",
@@ -88,7 +89,6 @@ class Log:
         "topic",
         "topic_id",
         "version",
-        "watermark_noted",
     )
 
     def __init__(
@@ -115,8 +115,9 @@ class Log:
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
-        self.watermark_noted = False
-        """Whether its dir's checkpoint of high watermarks is to look at it."""
+        self.high_watermark_noted = False
+        """Whether its dir's checkpoint is going to look at it: asked before `note_high_watermark`, which most appends
+        need not call then."""
         self.high_watermark = 0
         """What consumers may read up to (exclusive): the leader's or follower's view of what is replicated."""
         self.set_high_watermark(loaded.high_watermark)
@@ -189,7 +190,7 @@ class Log:
         """Moves the high watermark to `offset`, also back, within the log."""
         self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
         self.producer_state.on_high_watermark(self.high_watermark)
-        if not self.watermark_noted:
+        if not self.high_watermark_noted:
             self.note_high_watermark()
 
     def advance_high_watermark(self, offset: int) -> bool:
@@ -201,14 +202,14 @@ class Log:
         self.high_watermark = offset
         if self.producer_state.unreplicated:
             self.producer_state.on_high_watermark(offset)
-        if not self.watermark_noted:
+        if not self.high_watermark_noted:
             self.note_high_watermark()
         return True
 
     def note_high_watermark(self) -> None:
-        """Has the dir's checkpoint look at it."""
-        self.watermark_noted = True
-        self.log_dir.high_watermarks.moved.append(self.key)
+        """Has its dir's checkpoint of high watermarks look at it."""
+        self.high_watermark_noted = True
+        self.log_dir.high_watermarks.note(self.key)
 
     @property
     def last_stable_offset(self) -> int:
@@ -410,7 +411,7 @@ class Log:
         await flushing.close(self)
 
     def forget_files(self) -> None:
-        """Lets go of all open files, and of what upkeep would do: the log is closed, deleted, or its dir offline."""
+        """Lets go of all open files, and of what upkeep and the cleaner would do: it is closed, deleted, or lost."""
         self.services.forget(self)
         for segment in self.segments:
             segment.forget_open()

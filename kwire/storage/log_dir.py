@@ -58,7 +58,7 @@ class LogDir:
         """Held from deciding what a checkpoint is to say until it says so: two writers would take each other's file
         away, and the one with the older content might be the last."""
         self.high_watermarks = HighWatermarks()
-        """What their checkpoint says, which no other method but those of its own here speaks of."""
+        """What their checkpoint says; `checkpoint` and what else takes a checkpoint's name do not know of it."""
         self.early_writing = EarlyWriting()
         self.room: Room | None = None
         """What may still be written; None: that is not looked at."""

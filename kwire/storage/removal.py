@@ -38,6 +38,7 @@ async def take_away(manager: LogManager, partitions: Iterable[TopicPartition], s
                 continue
             log.forget_files()
             log_dir = log.log_dir
+            log_dir.high_watermarks.note(log.key)
             if log_dir.online:
                 renamed = log_dir.file(
                     layout.renamed_dir_name(log.topic, log.partition, manager.services.randomness.uuid(), suffix)

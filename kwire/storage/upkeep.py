@@ -173,27 +173,25 @@ class Upkeep:
             if not log_dir.online or (gone is not None and not watermarks.mentions(gone)):
                 return
             turn = Turn(self._manager.services.clock)
-            watermarks.moved += gone or ()
-            await self._look_at_moved(log_dir, turn)
-            if watermarks.due and log_dir.online:
+            for partition in gone or ():
+                watermarks.note(partition)
+            await self._look_at_noted(log_dir, turn)
+            if watermarks.due:
                 data = await watermarks.encoded(turn)
-                try:
-                    await self._manager.services.executor.run(log_dir.write_high_watermarks, data)
-                except OSError as error:
-                    log_dir.fail(f"write of {layout.HIGH_WATERMARKS} failed", error)
-                    return
-            watermarks.settle()
+                await self._put(log_dir, layout.HIGH_WATERMARKS, log_dir.write_high_watermarks, data)
+            if log_dir.online:
+                watermarks.settle()
 
-    async def _look_at_moved(self, log_dir: LogDir, turn: Turn) -> None:
+    async def _look_at_noted(self, log_dir: LogDir, turn: Turn) -> None:
         watermarks, logs, futures = log_dir.high_watermarks, self._manager.logs, self._manager.moves.futures
-        moved, watermarks.moved = watermarks.moved, []
-        moved += [future.key for future in self._manager.moves.futures_in(log_dir)]
+        noted = watermarks.take_noted()
+        noted += [future.key for future in self._manager.moves.futures_in(log_dir)]
         seen = 0
         try:
-            for key in moved:
+            for key in noted:
                 log, future = logs.get(key), futures.get(key)
                 if log is not None and log.log_dir is log_dir:
-                    log.watermark_noted = False
+                    log.high_watermark_noted = False
                     watermarks.put(key, log.high_watermark)
                 elif future is not None and future.log_dir is log_dir:
                     watermarks.put(key, future.high_watermark)
@@ -202,7 +200,8 @@ class Upkeep:
                 seen += 1
                 await turn.share()
         finally:
-            watermarks.moved += moved[seen:]  # where it was cancelled
+            for key in noted[seen:]:  # it was cancelled
+                watermarks.note(key)
 
     async def forget(self, log_dir: LogDir, gone: Collection[TopicPartition]) -> None:
         """Sees to it that no checkpoint speaks of partitions that were deleted: new ones may take their names."""
@@ -236,12 +235,17 @@ class Upkeep:
             if not log_dir.online or (gone is not None and not log_dir.mentions(name, gone)):
                 return
             content = offsets(self._manager.kept_in(log_dir))
-            if log_dir.says(name, content):
-                return
-            try:
-                await self._manager.services.executor.run(log_dir.write_checkpoint, name, content)
-            except OSError as error:
-                log_dir.fail(f"write of {name} failed", error)
+            if not log_dir.says(name, content):
+                await self._put(log_dir, name, log_dir.write_checkpoint, name, content)
+
+    async def _put(self, log_dir: LogDir, name: str, write: Callable[..., None], *arguments: object) -> None:
+        """For who has its `writing`."""
+        if not log_dir.online:
+            return
+        try:
+            await self._manager.services.executor.run(write, *arguments)
+        except OSError as error:
+            log_dir.fail(f"write of {name} failed", error)
 
 
 async def _cut_reserve(log: Log) -> None:

@@ -101,6 +101,22 @@ async def test_a_replica_that_moves_away(cluster, autojump_clock):
     assert cluster.state().isr == (1, 3)
 
 
+async def test_isrs_are_looked_at_of_partitions_with_other_replicas(cluster, autojump_clock):
+    await cluster.start(1, 2)
+    await cluster.create("alone", replicas=(1,))
+    await cluster.create()
+    for epoch, replicas in enumerate(((1,), (1, 2), (2, 1)), 1):
+        await cluster.commit(
+            PartitionChanged("t", 0, replace(cluster.state(), replicas=replicas, isr=(1,), partition_epoch=epoch))
+        )
+        await trio.sleep(0.1)
+        replicated = len(replicas) > 1
+        assert list(cluster[1].replicas._replicated.values()) == [cluster[1].partition()][:replicated]
+        assert len(cluster[2].replicas._replicated) == replicated
+    await cluster.commit(TopicDeleted("t"))
+    assert cluster[1].replicas._replicated == cluster[2].replicas._replicated == {}
+
+
 async def test_only_what_changed_is_touched(cluster, autojump_clock, monkeypatch):
     await cluster.start(1)
     for number in range(50):

@@ -147,10 +147,11 @@ async def test_a_log_may_get_a_flush_ms_and_lose_it(autojump_clock):
 
 
 async def with_reserve(managed):
-    log = await managed.get_or_create("t", 0, TOPIC_ID, config(flush_ms=300))
+    log = await managed.get_or_create("t", 0, TOPIC_ID, config(flush_ms=300, cleanup_policy=frozenset({"compact"})))
     await append(log, "x" * reserve.FIRST_AT)
     await append(log, "a")
-    assert managed.services.flushed_by_time == managed.services.reserving == {log.key: log}
+    services = managed.services
+    assert services.flushed_by_time == services.reserving == services.compacted == {log.key: log}
     return log
 
 
@@ -160,7 +161,7 @@ async def test_a_log_that_was_deleted_and_made_anew_is_looked_at_as_the_new_one(
     old = await with_reserve(managed)
     await managed.upkeep.cut_reserves()
     await managed.delete([old.key])
-    assert managed.services.flushed_by_time == managed.services.reserving == {}
+    assert managed.services.flushed_by_time == managed.services.reserving == managed.services.compacted == {}
     log = await with_reserve(managed)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(managed.run)
@@ -176,7 +177,7 @@ async def test_logs_of_a_dir_that_failed_are_not_looked_at():
     managed = await house.start()
     log = await with_reserve(managed)
     log.log_dir.fail("test", OSError("broken"))
-    assert managed.services.flushed_by_time == managed.services.reserving == {}
+    assert managed.services.flushed_by_time == managed.services.reserving == managed.services.compacted == {}
 
 
 async def test_flush_ms_does_not_mind_the_clock_being_set_back():

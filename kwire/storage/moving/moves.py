@@ -96,6 +96,7 @@ class ReplicaMoves:
         """Ends the moves of these partitions; the future logs are the caller's, each once it is `idle`."""
         gone = [future for key in partitions if (future := self.futures.pop(key, None)) is not None]
         for future in gone:
+            future.log_dir.high_watermarks.note(future.key)
             future.scope.cancel()
         return gone
 

@@ -106,8 +106,9 @@ def _write_tail(files: FileSystem, future: FutureLog, tail: bytes) -> None:
 def _go_on_in(future: FutureLog) -> None:
     """The log is what it was, with the same bytes at the same places, but for the folder."""
     log = future.source
+    log.log_dir.high_watermarks.note(log.key)  # it goes from there
     log.log_dir = future.log_dir
-    log.note_high_watermark()
+    log.note_high_watermark()  # noted or not, since that was in the other dir
     log.changed = True
     log.recovery_point = min(future.recovery_point, log.log_end_offset)
     log.epochs.file_has(future.epochs)

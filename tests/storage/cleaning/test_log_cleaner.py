@@ -293,6 +293,16 @@ async def test_a_negative_rate_is_none(autojump_clock) -> None:
     assert trio.current_time() == began
 
 
+async def test_a_log_that_becomes_compacted_is_looked_at_and_one_that_is_no_more_is_not() -> None:
+    managed = await House().start()
+    log = await filled(managed, config=LogConfig())
+    cleaner = LogCleaner(managed)
+    for policy in ("compact", "delete", "compact"):
+        log.configure(replace(COMPACTED, cleanup_policy=frozenset({policy})))
+        dirtiest = await cleaner.dirtiest()
+        assert (dirtiest is not None and dirtiest.log is log) == (policy == "compact")
+
+
 async def test_a_log_truncated_while_it_is_not_compacted_is_dirty_from_there_on() -> None:
     managed = await House().start()
     log = await filled(managed, count=3, config=LogConfig())

@@ -9,7 +9,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.storage import layout, reserve
+from kwire.storage import checkpoints, layout, reserve
 from tests.storage.house import OTHER_ID, House, broken
 from tests.storage.support import T0, append, config, end_transaction, idempotent, placed, read_all
 
@@ -352,6 +352,8 @@ async def test_between_the_renames_there_is_the_copy_alone(autojump_clock, caplo
         await append(log, f"record {number}")
     log.set_high_watermark(40)
     log.advance_log_start(3)
+    await managed.upkeep.write_high_watermarks()
+    assert said_in(house, ONE) == {log.key: 40}
     renamed = []
 
     def second_fails(operation: str, path: str, size: int) -> None:
@@ -366,6 +368,8 @@ async def test_between_the_renames_there_is_the_copy_alone(autojump_clock, caplo
         while managed.dirs[1].online:
             await trio.lowlevel.checkpoint()
     house.files.fault = None
+    await managed.upkeep.write_high_watermarks()
+    assert said_in(house, ONE) == {}  # a new topic of that name may come there
     house.kill()
     assert (folders(house, ONE), folders(house, TWO)) == ([], [])
     managed = await house.start()
@@ -452,3 +456,29 @@ async def test_look_ups_by_time_meanwhile(autojump_clock) -> None:
                 found = await log.offset_for_timestamp(T0 + wanted)
                 assert found is not None
                 assert found.offset == wanted
+
+
+async def test_the_high_watermark_of_a_log_that_moved_is_written_where_it_is(autojump_clock) -> None:
+    """However it was noted in the dir that it left."""
+    house = House([ONE, TWO])
+    managed = await house.start()
+    log = await a_log(managed)
+    await append(log, "a")
+    await managed.upkeep.write_high_watermarks()
+    log.advance_high_watermark(1)
+    async with moving(managed):
+        for target, offset in ((managed.dirs[1], 2), (managed.dirs[0], 3)):
+            await managed.moves.move(log, target)
+            await moved(log, target)
+            await append(log, "a")
+            log.advance_high_watermark(offset)
+            await managed.upkeep.write_high_watermarks()
+            await append(log, "a")
+            log.advance_high_watermark(offset + 1)
+            await managed.upkeep.write_high_watermarks()
+            said = {root: said_in(house, root) for root in (ONE, TWO)}
+            assert said == {ONE: {}, TWO: {}, target.path: {log.key: offset + 1}}
+
+
+def said_in(house: House, root: str) -> dict[tuple[str, int], int]:
+    return dict(checkpoints.decode_offsets(house.files.read(f"{root}/{layout.HIGH_WATERMARKS}")))

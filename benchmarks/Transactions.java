@@ -40,8 +40,8 @@ final class Transactions {
         for (int i = 0; i < records; i++) {
             producer.send(new ProducerRecord<>(topic, new byte[100]));
         }
-        // Else one in some ten thousand transactions ends before its record is sent, which the broker refuses: the client's
-        // sender looks first whether records are left to send and then what the application asked for since.
+        // Else one in some twenty thousand transactions ends before its record is sent, which the broker refuses: the
+        // client's sender looks whether records are left to send, and then takes what the application asked for since.
         producer.flush();
         producer.commitTransaction();
     }

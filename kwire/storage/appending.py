@@ -86,7 +86,7 @@ def _make_reserve(log: Log, segment: Segment) -> None:
     room = log.log_dir.room
     if log.config.flush_messages >= reserve.FLUSHED_OFTEN and (room is None or room.spares(reserve.MOST)):
         segment.make_reserve(log.config.segment_bytes)
-        log.services.reserving[log.key] = log
+        log.services.reserving.add(log)
 
 
 def _duplicate(log: Log, known: BatchMetadata) -> AppendInfo:

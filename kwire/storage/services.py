@@ -11,9 +11,9 @@ from kwire.ports.executor import Executor
 from kwire.ports.files import FileSystem
 from kwire.ports.randomness import Randomness
 from kwire.ports.workers import LocalWorkers, Workers
-from kwire.storage.checkpoints import TopicPartition
 from kwire.storage.chores import Chores
 from kwire.storage.open_files import OpenFiles
+from kwire.storage.register import Register
 
 if TYPE_CHECKING:
     from kwire.storage.log import Log
@@ -36,29 +36,28 @@ class StorageServices:
     """producer.id.expiration.ms"""
     verifies_transactions: bool
     """transaction.partition.verification.enable"""
-    flushed_by_time: dict[TopicPartition, Log] = field(default_factory=dict)
-    """Those with a flush.ms: upkeep looks at no others, of which there may be thousands."""
-    reserving: dict[TopicPartition, Log] = field(default_factory=dict)
-    """Likewise, those whose active segment has a reserve, or had one a second ago."""
-    compacted: dict[TopicPartition, Log] = field(default_factory=dict)
+    flushed_by_time: Register = field(default_factory=Register)
+    """Those with a flush.ms."""
+    reserving: Register = field(default_factory=Register)
+    """Those whose active segment has a reserve, or had one a second ago."""
+    compacted: Register = field(default_factory=Register)
     """Those that the cleaner looks at."""
 
     def configured(self, log: Log) -> None:
         """What upkeep and the cleaner have to do with the log goes by its configuration, which is a new one."""
-        for logs, belongs in (
+        for register, belongs in (
             (self.flushed_by_time, log.config.flush_ms < MAX_LONG),
             (self.compacted, log.config.compacted),
         ):
             if belongs:
-                logs[log.key] = log
-            elif logs.get(log.key) is log:
-                del logs[log.key]
+                register.add(log)
+            else:
+                register.discard(log)
 
     def forget(self, log: Log) -> None:
         """Upkeep and the cleaner have nothing to do with that log any more."""
-        for logs in (self.flushed_by_time, self.reserving, self.compacted):
-            if logs.get(log.key) is log:
-                del logs[log.key]
+        for register in (self.flushed_by_time, self.reserving, self.compacted):
+            register.discard(log)
 
     @classmethod
     def of(

@@ -1,7 +1,7 @@
 """What a LogManager does at intervals: retention, flushes, checkpoints, cutting reserves, forgetting idle producers.
 
     retention                       log.retention.check.interval.ms
-    flush.ms of a topic             looked for every log.flush.scheduler.interval.ms, or every second
+    flush.ms of a topic             looked for every log.flush.scheduler.interval.ms, or every second, where one has it
     recovery points                 log.flush.offset.checkpoint.interval.ms
     log start offsets               log.flush.start.offset.checkpoint.interval.ms
     high watermarks                 replica.high.watermark.checkpoint.interval.ms
@@ -28,6 +28,7 @@ from kwire.storage.checkpoints import TopicPartition
 from kwire.storage.log import Log
 from kwire.storage.log_dir import LogDir
 from kwire.storage.moving.future import FutureLog
+from kwire.storage.register import Register
 from kwire.storage.segment import Segment
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Upkeep:
 
     async def run(self) -> None:
         """Runs all loops until cancelled."""
-        config = self._manager.config
+        config, services = self._manager.config, self._manager.services
         loops: list[tuple[str, Callable[[], Awaitable[None]]]] = [
             ("log.retention.check.interval.ms", self.delete_old_segments),
             ("log.flush.offset.checkpoint.interval.ms", self.write_recovery_points),
@@ -68,18 +69,30 @@ class Upkeep:
             ("producer.id.expiration.check.interval.ms", self.remove_expired_producers),
         ]
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._repeat, self._flush_pause_ms, self.flush_due)
-            nursery.start_soon(self._repeat, lambda: _RESERVE_LOOK_MS, self.cut_reserves)
+            nursery.start_soon(self._repeat_for, services.flushed_by_time, self._flush_pause_ms, self.flush_due)
+            nursery.start_soon(self._repeat_for, services.reserving, lambda: _RESERVE_LOOK_MS, self.cut_reserves)
             for key, work in loops:
                 nursery.start_soon(self._repeat, partial(config.__getitem__, key), work)
 
     async def _repeat(self, pause_ms: Callable[[], int], work: Callable[[], Awaitable[None]]) -> None:
         while True:
-            await trio.sleep(pause_ms() / 1000)
-            try:
-                await work()
-            except Exception:
-                logger.exception("the storage's upkeep failed, and goes on at its next turn")
+            await self._after(pause_ms(), work)
+
+    async def _repeat_for(
+        self, register: Register, pause_ms: Callable[[], int], work: Callable[[], Awaitable[None]]
+    ) -> None:
+        """While there are logs that it concerns."""
+        while True:
+            await register.wait_occupied()
+            await self._after(pause_ms(), work)
+
+    async def _after(self, pause_ms: int, work: Callable[[], Awaitable[None]]) -> None:
+        """What goes wrong is logged, and keeps neither this work nor the others from their next turn."""
+        await trio.sleep(pause_ms / 1000)
+        try:
+            await work()
+        except Exception:
+            logger.exception("the storage's upkeep failed, and goes on at its next turn")
 
     # Retention, producers
 
@@ -105,15 +118,15 @@ class Upkeep:
         scheduled_ms: int = self._manager.config["log.flush.scheduler.interval.ms"]
         timed = self._manager.services.flushed_by_time
         # A list, since each element of a generator costs a call, and there may be thousands of logs.
-        shortest = min([log.config.flush_ms for log in timed.values()], default=MAX_LONG)
+        shortest = min([log.config.flush_ms for log in timed], default=MAX_LONG)
         return max(min(shortest, scheduled_ms, _FLUSH_LOOK_MS), _FLUSH_PAUSE_MS)
 
     async def flush_due(self) -> None:
         """Flushes the logs whose last flush was flush.ms ago or longer."""
         now = self._manager.services.clock.monotonic()
         timed = self._manager.services.flushed_by_time
-        for key, log in list(timed.items()):
-            if (now - log.last_flush) * 1000 >= log.config.flush_ms and log.unflushed and timed.get(key) is log:
+        for log in timed:
+            if (now - log.last_flush) * 1000 >= log.config.flush_ms and log.unflushed and log in timed:
                 await self._tolerantly(log, log.flush)
 
     async def cut_reserves(self) -> None:
@@ -121,17 +134,19 @@ class Upkeep:
         before, self._reserved = self._reserved, {}
         turn = Turn(self._manager.services.clock)
         reserving = self._manager.services.reserving
-        for key, log in list(reserving.items()):
+        for log in reserving:
             active = log.segments.active
-            if reserving.get(key) is not log:  # it was deleted meanwhile, or its dir failed
+            if log not in reserving:  # it was deleted meanwhile, or its dir failed
                 continue
             if not active.reserve_end:
-                del reserving[key]
+                reserving.discard(log)
             elif before.get(active) == active.size:
                 await self._tolerantly(log, _cut_reserve, log)
             else:
                 self._reserved[active] = active.size
             await turn.share()
+        if not reserving:  # the next look may be long in coming
+            self._reserved = {}
 
     async def _tolerantly(self, log: Log, work: Callable[..., Awaitable[object]], *arguments: object) -> None:
         """Does what a failure of one log must not keep from the others.

@@ -1,5 +1,7 @@
 """What is done with all logs at intervals."""
 
+from functools import partial
+
 import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
@@ -42,10 +44,11 @@ async def test_the_loops(autojump_clock):
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.parametrize("work", ["flush_due", "delete_old_segments"])
+@pytest.mark.parametrize("work", ["flush_due", "cut_reserves", "delete_old_segments"])
 async def test_a_fault_of_the_upkeep_ends_neither_it_nor_the_others(work, autojump_clock, caplog):
     house = House(log_retention_check_interval_ms="1000")
     managed = await house.start()
+    await with_reserve(managed)
     failed = []
 
     async def fail():
@@ -126,9 +129,33 @@ async def test_each_second_no_log_is_looked_at_that_has_nothing_due(autojump_clo
     assert timed.unflushed == 0
     assert not reserving.segments.active.reserve_end
     assert quiet.unflushed == 1
-    assert list(managed.services.flushed_by_time.values()) == [timed]
+    assert list(managed.services.flushed_by_time) == [timed]
     assert not managed.services.reserving
     assert caplog.messages == []
+
+
+async def test_an_idle_broker_does_not_wake_up_for_what_no_log_has(autojump_clock):
+    house = House()
+    managed = await house.start()
+    upkeep, looks = managed.upkeep, []
+    for name in ("flush_due", "cut_reserves"):
+        setattr(upkeep, name, partial(lambda name, work: looks.append(name) or work(), name, getattr(upkeep, name)))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(upkeep.run)
+        log = await managed.get_or_create("t", 0, TOPIC_ID, config())
+        await trio.sleep(60)
+        assert looks == []
+        await append(log, "x" * reserve.FIRST_AT)
+        await append(log, "a")
+        await trio.sleep(60)
+        assert looks == ["cut_reserves"] * 3  # how large it is; that it did not grow; that it has none any more
+        assert not log.segments.active.reserve_end
+        log.configure(config(flush_ms=300))
+        house.clock.advance(300)
+        await trio.sleep(3.1)
+        nursery.cancel_scope.cancel()
+    assert looks[3:] == ["flush_due"] * 10
+    assert log.unflushed == 0
 
 
 async def test_a_log_may_get_a_flush_ms_and_lose_it(autojump_clock):
@@ -146,12 +173,15 @@ async def test_a_log_may_get_a_flush_ms_and_lose_it(autojump_clock):
         nursery.cancel_scope.cancel()
 
 
+def registered(services):
+    return [*services.flushed_by_time, *services.reserving, *services.compacted]
+
+
 async def with_reserve(managed):
     log = await managed.get_or_create("t", 0, TOPIC_ID, config(flush_ms=300, cleanup_policy=frozenset({"compact"})))
     await append(log, "x" * reserve.FIRST_AT)
     await append(log, "a")
-    services = managed.services
-    assert services.flushed_by_time == services.reserving == services.compacted == {log.key: log}
+    assert registered(managed.services) == [log] * 3
     return log
 
 
@@ -161,7 +191,7 @@ async def test_a_log_that_was_deleted_and_made_anew_is_looked_at_as_the_new_one(
     old = await with_reserve(managed)
     await managed.upkeep.cut_reserves()
     await managed.delete([old.key])
-    assert managed.services.flushed_by_time == managed.services.reserving == managed.services.compacted == {}
+    assert registered(managed.services) == []
     log = await with_reserve(managed)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(managed.run)
@@ -177,7 +207,7 @@ async def test_logs_of_a_dir_that_failed_are_not_looked_at():
     managed = await house.start()
     log = await with_reserve(managed)
     log.log_dir.fail("test", OSError("broken"))
-    assert managed.services.flushed_by_time == managed.services.reserving == managed.services.compacted == {}
+    assert registered(managed.services) == []
 
 
 async def test_flush_ms_does_not_mind_the_clock_being_set_back():

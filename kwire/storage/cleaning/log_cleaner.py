@@ -90,7 +90,7 @@ class LogCleaner:
         now_ms, turn = clock.wall_ms(), Turn(clock)
         dirtiest = None
         self._shortages.look()
-        for log in list(self._manager.services.compacted.values()):
+        for log in self._manager.services.compacted:
             await turn.share()
             key = _key(log)
             if not log.config.compacted or key in self._cleaned or self._uncleanable.get(key) is log:

@@ -29,7 +29,7 @@ help:
 # make wheels builds what pip installs, into dist/: kwire compiled for this Python and machine, and plain for any
 # make bench  measures kwire beside Apache Kafka; BENCH="--pairs 5 --only fresh" passes options on
 # make bench-guard   counts what a request costs in calls and memory; GUARD=--update writes it down
-# make bench-limits  measures kwire beside bare servers that get the same frames; LIMITS="--pairs 1" passes options on
+# make bench-limits  measures kwire beside bare servers for the same clients; LIMITS="--pairs 1" passes options on
 # make crash  kills brokers under producers and pipelines, hundreds of times; CRASH="--rounds 20 --seed 7" passes options on
 # make soak   streams at a steady rate for ten minutes, and looks at lag and memory; SOAK="--seconds 60" passes options on
 # make spark  sets up what spark_jobs/ needs: Spark 4.0 in .venv, Spark 4.2 in .venv-spark-4.2, their Kafka connectors

@@ -24,7 +24,7 @@ from kwire.ports.transport import Part, Stream
 
 _BETWEEN = bytes(39)
 """About so much tells of a partition, and the length of its records."""
-_SEND_BUFFER = 102400
+SEND_BUFFER = 102400
 """Bytes: as much as kwire has the system hold for a connection."""
 
 
@@ -42,19 +42,24 @@ def _answer(files: int) -> list[Part]:
 async def _by_trio(answer: list[Part]) -> None:
     async def serve(stream: trio.SocketStream) -> None:
         frames = Frames()
-        stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         while data := await stream.receive_some(CHUNK):
             for _ in frames.feed(data):
-                for part in answer:
-                    if isinstance(part, FileSlice):
-                        await _send_file(stream.socket, part)
-                    else:
-                        assert isinstance(part, bytes)
-                        await stream.send_all(part)
+                await send_parts(stream, answer)
 
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     print(listener.socket.getsockname()[1], flush=True)
     await trio.serve_listeners(serve, [listener])
+
+
+async def send_parts(stream: trio.SocketStream, parts: list[Part]) -> None:
+    """By Trio's own means, and what is in files by sendfile."""
+    for part in parts:
+        if isinstance(part, FileSlice):
+            await _send_file(stream.socket, part)
+        else:
+            assert isinstance(part, bytes)
+            await stream.send_all(part)
 
 
 async def _send_file(sock: trio.socket.SocketType, part: FileSlice) -> None:
@@ -75,7 +80,7 @@ async def _in_a_crowd(answer: list[Part]) -> None:
 
         await stream.attend(Receiver(heard))
 
-    listener = await TcpTransport(send_buffer_bytes=_SEND_BUFFER).listen("127.0.0.1", 0)
+    listener = await TcpTransport(send_buffer_bytes=SEND_BUFFER).listen("127.0.0.1", 0)
     print(listener.port, flush=True)
     await listener.serve(serve)
 

@@ -2,21 +2,22 @@
 
 Producers of one batch a request, each of which waits for its acknowledgement, records one by one to a reader that
 waits, and fetches of 50 MiB; in turn on kwire and on servers that read the frames and answer them, and do nothing else:
-by Trio's own means, and in kwire's crowd (`bare.py`, `bare_reading.py`).
+by Trio's own means, and in kwire's crowd (`bare.py`, `bare_reading.py`). After these, consumers (`consumer_limits.py`).
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from benchmarks import consumer_limits
+from benchmarks.bare_process import bare_server
 from benchmarks.loads import Produce, create_topic
 from benchmarks.process import cpu_seconds
 from benchmarks.raw import Producers
@@ -147,9 +148,9 @@ def measure(load: Load[Any]) -> tuple[Cost, Cost, Cost]:
         load.prepare(broker.bootstrap)
         with closing(load.begin(broker.bootstrap)) as clients:
             ours, (module, *told) = _cost(clients, broker.pid), load.bare(clients)
-    with _bare(module, "crowd", *told) as (bootstrap, pid), closing(load.begin(bootstrap)) as clients:
+    with bare_server(module, "crowd", *told) as (bootstrap, pid), closing(load.begin(bootstrap)) as clients:
         crowd = _cost(clients, pid)
-    with _bare(module, "trio", *told) as (bootstrap, pid), closing(load.begin(bootstrap)) as clients:
+    with bare_server(module, "trio", *told) as (bootstrap, pid), closing(load.begin(bootstrap)) as clients:
         return ours, crowd, _cost(clients, pid)
 
 
@@ -159,18 +160,6 @@ def _cost(clients: Clients, pid: int) -> Cost:
     requests = len(clients.run(_MEASURED_S))
     lasted = time.monotonic() - began  # until the last of them was answered
     return Cost(requests / lasted, (cpu_seconds(pid) - before) / requests)
-
-
-@contextmanager
-def _bare(module: str, *arguments: str) -> Iterator[tuple[str, int]]:
-    """Its address and its process."""
-    command = [sys.executable, "-m", module, *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield f"127.0.0.1:{int(process.stdout.readline())}", process.pid
-        finally:
-            process.kill()
 
 
 def main(arguments: list[str]) -> int:
@@ -187,6 +176,9 @@ def main(arguments: list[str]) -> int:
         ]
         rate, cpu = (_median(a.rate / b.rate for a, _, b in found), _median(a.cpu_s / b.cpu_s for a, _, b in found))
         print(f"| {load.name} | {' | '.join(sides)} | {rate:.2f}, {cpu:.2f} |", flush=True)
+    print()
+    for row in consumer_limits.rows(pairs):
+        print(row, flush=True)
     return 0
 
 

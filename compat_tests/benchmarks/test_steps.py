@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from benchmarks import connections, flatness, latency, limits, metadata, partitions, readers, requests
+from benchmarks import connections, consumer_limits, flatness, latency, limits, metadata, partitions, readers, requests
+from benchmarks.bare_process import bare_server
 from benchmarks.first_produce import produce_first
 from benchmarks.group_coordinator import await_coordinator
 from benchmarks.large_log import large_log
@@ -59,6 +60,30 @@ def test_what_trio_alone_can_do(monkeypatch: pytest.MonkeyPatch, load: limits.Lo
     monkeypatch.setattr(limits, "_MEASURED_S", 0.3)
     for cost in limits.measure(load):
         assert cost.rate > 0
+
+
+def test_what_a_consumer_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than once: each leaves its last Fetch waiting at the bare server."""
+    monkeypatch.setattr(consumer_limits, "make_ready", lambda: None)
+    found = consumer_limits.measure(Produce(4000, 1_000, 2, "1"), 2)
+    assert len(found) == 2
+    assert all(read.rate > 0 for pair in found for read in pair)
+
+
+def test_a_consumer_gets_the_same_from_the_bare_server(kwire_broker_factory: Any) -> None:
+    """Out of segments behind whose end there still is kwire's padding, from their middle too."""
+    broker = kwire_broker_factory()
+    topic = new_topic(broker.bootstrap, 2)
+    Produce(4000, 1_000, 2, "1").run(broker.bootstrap, topic)
+    with bare_server("benchmarks.bare_consuming", str(broker.data_dir), topic, "2") as (bootstrap, _):
+        for starts in ({0: 0, 1: 0}, {0: 101, 1: 0}):
+            kwires, bares = (
+                ConfluentDriver(each).consume(topic, 4000 - starts[0], start=starts)
+                for each in (broker.bootstrap, bootstrap)
+            )
+            assert len(kwires) == 4000 - starts[0]
+            assert set(bares) == set(kwires)
+            assert len(bares) == len(kwires)
 
 
 def test_a_fresh_broker() -> None:

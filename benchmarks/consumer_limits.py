@@ -14,12 +14,16 @@ from benchmarks.process import cpu_seconds
 from benchmarks.readiness import make_ready
 from kwire.testing.process import BrokerProcess
 
+_RECORDS = (100, 1_000_000), (100, 4_000_000), (1024, 800_000)
+"""Their size, and as many as fresh brokers are measured with, and as steady ones (`suite.py`), in one segment of each
+partition."""
 LOADS = [
-    Produce(records, size, partitions, "1")
-    for size, records in ((100, 1_000_000), (100, 4_000_000), (1024, 800_000))
-    for partitions in (1, 6, 100)
+    *(Produce(number, size, partitions, "1") for size, number in _RECORDS for partitions in (1, 6, 100)),
+    *(Produce(number, size, partitions, "1", 65536) for size, number in _RECORDS for partitions in (1, 6, 100)),
+    Produce(800_000, 1024, 6, "1", compression="gzip"),
+    Produce(1_000_000, 100, 6, "all", transactional=True),
 ]
-"""As much as fresh brokers are measured with, and as steady ones (`suite.py`), in one segment of each partition."""
+"""By `acks` alone what is stored does not differ but in what an idempotent producer says of itself."""
 
 
 @dataclass(frozen=True, slots=True)

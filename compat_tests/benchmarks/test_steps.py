@@ -62,10 +62,15 @@ def test_what_trio_alone_can_do(monkeypatch: pytest.MonkeyPatch, load: limits.Lo
         assert cost.rate > 0
 
 
-def test_what_a_consumer_can_do(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "load",
+    [Produce(4000, 1_000, 2, "1"), Produce(4000, 1_000, 2, "all", compression="gzip", transactional=True)],
+    ids=["records alone", "compressed, in transactions"],
+)
+def test_what_a_consumer_can_do(monkeypatch: pytest.MonkeyPatch, load: Produce) -> None:
     """More than once: each leaves its last Fetch waiting at the bare server."""
     monkeypatch.setattr(consumer_limits, "make_ready", lambda: None)
-    found = consumer_limits.measure(Produce(4000, 1_000, 2, "1"), 2)
+    found = consumer_limits.measure(load, 2)
     assert len(found) == 2
     assert all(read.rate > 0 for pair in found for read in pair)
 

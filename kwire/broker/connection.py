@@ -245,6 +245,8 @@ class Connection:
         exchange.work = None
         try:
             return await go_on(work)
+        except RequestRefused:
+            raise
         except Exception as error:
             return call.failed(self._broker, error)
         finally:

@@ -47,6 +47,8 @@ class Call(RequestContext):
         try:
             response: Message | Parked | None = await self.api.handle(broker, self, self.request)
             return response
+        except RequestRefused:
+            raise
         except Exception as error:
             return self.failed(broker, error)
 
@@ -54,19 +56,17 @@ class Call(RequestContext):
         """Waits for the response that was not there yet; what fails meanwhile becomes a response likewise."""
         try:
             return await parked.response()
+        except RequestRefused:
+            raise
         except Exception as error:
             response = self.failed(broker, error)
             assert response is not None
             return response
 
     def failed(self, broker: Broker, error: Exception) -> Message | None:
-        """The response to a request whose handler raised this. Raises RequestRefused alone, as `error` or anew."""
+        """The response to a request whose handler raised this, which is no RequestRefused. Raises RequestRefused
+        alone, where there is no such response."""
         api = self.api
-        if isinstance(error, RequestRefused):
-            try:
-                raise error
-            finally:
-                del error  # with its traceback it would keep this call, and the request
         if isinstance(error, KafkaError):
             return api.failed(self.request, error)
         name = api.api.key.name

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
+from kwire.broker.context import RequestRefused
 from kwire.broker.dispatch import LARGE_FRAME, PRODUCE, Call, Parts, understand
 from kwire.broker.frames import FrameReader
 from kwire.broker.parked import Parked, Waiting
@@ -168,6 +169,8 @@ class Exchange:
         broker = self._broker
         try:
             answer = template.answer(broker, self._session, frame, correlation_id)
+        except RequestRefused:
+            raise
         except Exception as error:
             call = understand(broker, self._session, frame)
             response = call.failed(broker, error)
@@ -199,6 +202,9 @@ class Exchange:
             except StopIteration as ended:
                 self.work = None
                 response = ended.value
+            except RequestRefused:
+                self.work = None
+                raise
             except Exception as error:
                 self.work = None
                 response = call.failed(broker, error)

@@ -11,7 +11,7 @@ from kwire.cluster.replica import Bound, PartitionRead
 from kwire.ports.files import Buffer, FileSlice
 from kwire.protocol import codec
 from kwire.protocol.api_keys import APIS, ApiKey
-from kwire.protocol.codec.runtime import varint
+from kwire.protocol.codec.varints import varint
 from kwire.protocol.headers import response_header
 from kwire.protocol.messages.fetch import (
     AbortedTransaction,

@@ -14,7 +14,7 @@ from kwire.broker.fetch_sessions import FINAL_EPOCH
 from kwire.broker.fetch_without_session import BOUNDS, BY_TOPIC_ID, LONGEST_RACK, MOST_PARTITIONS, FetchWithoutSession
 from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
-from kwire.protocol.codec.runtime import varint
+from kwire.protocol.codec.varints import varint
 from kwire.protocol.headers import RequestHeader, encode_request_header
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kwire.broker.produce_outcomes import refused, taken
 from kwire.protocol import codec
 from kwire.protocol.api_keys import APIS, ApiKey
-from kwire.protocol.codec.runtime import varint
+from kwire.protocol.codec.varints import varint
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.headers import response_header
 from kwire.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse

@@ -10,7 +10,7 @@ from kwire.broker.appendable import appendable, writable
 from kwire.broker.produce_answers import Answer
 from kwire.protocol import codec
 from kwire.protocol.api_keys import APIS, ApiKey
-from kwire.protocol.codec.runtime import read_long_varint, varint
+from kwire.protocol.codec.varints import read_long_varint, varint
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.messages.produce import ProduceRequest
 

@@ -20,7 +20,7 @@ from kwire.broker.producing import produce
 from kwire.ports.at_once import give_way
 from kwire.protocol import codec
 from kwire.protocol.api_keys import APIS, ApiKey
-from kwire.protocol.codec.runtime import read_long_varint, varint
+from kwire.protocol.codec.varints import read_long_varint, varint
 from kwire.protocol.errors import KafkaError
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from kwire.protocol.records.header import FLAGS_AT, TRANSACTIONAL_FLAG, producer_said

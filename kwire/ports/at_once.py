@@ -15,13 +15,13 @@ same code runs either way, if `needs_task` stands before whatever waits by Trio'
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Coroutine, Generator
 from enum import Enum
-from types import coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import trio
+
+from kwire.ports.stepping import HERE
 
 T = TypeVar("T")
 
@@ -37,14 +37,6 @@ class Stop(Enum):
 
 NEEDS_TASK: Final = Stop.NEEDS_TASK
 GIVES_WAY: Final = Stop.GIVES_WAY
-
-
-class _Here(threading.local):
-    stepping = False
-    """Whether this thread runs a coroutine without a task just now."""
-
-
-_here = _Here()
 
 
 class Signal:
@@ -66,8 +58,8 @@ class Signal:
     async def wait(self) -> None:
         """Returns when it is set."""
         while not self.is_set:
-            if _here.stepping:
-                await _stop(self)
+            if HERE.stepping:
+                await _Stopping(self)
             else:
                 event = trio.Event()
                 self.on_set = event.set
@@ -80,16 +72,16 @@ Reason = Signal | Stop
 
 async def give_way() -> None:
     """Lets others have their turn."""
-    if _here.stepping:
-        await _stop(GIVES_WAY)
+    if HERE.stepping:
+        await _Stopping(GIVES_WAY)
     else:
         await trio.lowlevel.checkpoint()
 
 
 async def needs_task() -> None:
     """What comes after it is done in a task."""
-    if _here.stepping:
-        await _stop(NEEDS_TASK)
+    if HERE.stepping:
+        await _Stopping(NEEDS_TASK)
 
 
 def step(work: Coroutine[Any, Any, T]) -> Reason:
@@ -101,11 +93,11 @@ def step(work: Coroutine[Any, Any, T]) -> Reason:
     the same, `step` raises RuntimeError: the coroutine is closed, and what it waited for is taken back, as far as it
     can be (events, locks, sleeps; not nurseries and threads).
     """
-    _here.stepping = True
+    HERE.stepping = True
     try:
         reason = work.send(None)
     finally:
-        _here.stepping = False
+        HERE.stepping = False
     if reason.__class__ is not Stop and not isinstance(reason, Signal):
         abort = getattr(reason, "abort_func", None)  # as of `trio.lowlevel.wait_task_rescheduled`
         if abort is not None:
@@ -115,12 +107,30 @@ def step(work: Coroutine[Any, Any, T]) -> Reason:
     return reason
 
 
-@coroutine
-def go_on(work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+async def go_on(work: Coroutine[Any, Any, T]) -> T:
     """To be awaited by a task: goes on with a coroutine that stood still after a `step`, to its end."""
-    return (yield from work.__await__())
+    return await _GoingOn(work)
 
 
-@coroutine
-def _stop(reason: Reason) -> Generator[Reason, None, None]:
-    yield reason
+class _GoingOn(Generic[T]):
+    """A coroutine that was begun may not be awaited as such."""
+
+    __slots__ = ("_work",)
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        return self._work.__await__()
+
+
+class _Stopping:
+    """Awaited, it stands still, once, and says what for."""
+
+    __slots__ = ("_reason",)
+
+    def __init__(self, reason: Reason) -> None:
+        self._reason = reason
+
+    def __await__(self) -> Generator[Reason, None, None]:
+        yield self._reason

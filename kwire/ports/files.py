@@ -7,7 +7,6 @@ range of a file, so that a fetch response can carry bytes that were never read i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 Buffer = bytes | bytearray | memoryview
@@ -134,16 +133,25 @@ SMALL_SLICE_BYTES = 32 * 1024
 """A slice up to this size is better read than sent as it is: sendfile's own call costs more than the copy."""
 
 
-@dataclass(slots=True)
 class FileSlice:
     """`size` bytes of `file` from `position`: a part of a response that is sent without being read here.
 
-    Not to be changed; frozen it is not, since each fetch makes one, which would take twice as long.
-    """
+    Not to be changed."""
 
-    file: File
-    position: int
-    size: int
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: File, position: int, size: int) -> None:
+        self.file = file
+        self.position = position
+        self.size = size
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FileSlice):
+            return NotImplemented
+        return (self.file, self.position, self.size) == (other.file, other.position, other.size)
+
+    def __repr__(self) -> str:
+        return f"FileSlice({self.file!r}, {self.position}, {self.size})"
 
     def __len__(self) -> int:
         return self.size

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kwire.protocol import codec
-from kwire.protocol.codec.runtime import read_varint
+from kwire.protocol.codec.varints import read_varint
 from kwire.protocol.schema import Message
 from kwire.protocol.types import Buffer
 

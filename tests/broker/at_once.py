@@ -14,8 +14,9 @@ from kwire.broker.registry import Api, LoadedApi, Needs
 from kwire.broker.request_memory import RequestMemory
 from kwire.broker.session import ANONYMOUS, Session
 from kwire.broker.templates import Templates
-from kwire.ports.at_once import Signal, _here
+from kwire.ports.at_once import Signal
 from kwire.ports.clock import TrioClock
+from kwire.ports.stepping import HERE
 from kwire.ports.transport import Stream, Transport
 from kwire.protocol import codec
 from kwire.protocol.api_keys import ApiKey
@@ -64,7 +65,7 @@ class AtOnce(Script):
         return self._apis.get(ApiKey(key))
 
     async def _handle(self, broker: object, context: object, request: object) -> object:
-        self.stepped.append(_here.stepping)
+        self.stepped.append(HERE.stepping)
         reply = await super()._handle(broker, context, request)
         return await reply() if callable(reply) else reply
 

@@ -16,7 +16,8 @@ from kwire.broker.frames import LARGE
 from kwire.broker.receive_buffers import MOST_BUFFERS
 from kwire.ports.executor import InlineExecutor
 from kwire.ports.tcp import TcpTransport
-from kwire.protocol.codec.runtime import skip_tags, varint
+from kwire.protocol.codec.runtime import skip_tags
+from kwire.protocol.codec.varints import varint
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.at_once import connected

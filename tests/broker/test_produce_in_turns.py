@@ -22,6 +22,8 @@ from tests.broker.raw_produce import Producer, batch, request
 from tests.broker.scene import Scene, running
 from tests.broker.test_produce_templates import offsets
 
+pytestmark = pytest.mark.plain  # what happens amid it is brought about by a change to `give_way`
+
 COUNT = 64
 """Partitions; sixteen small batches are appended without a look at the time."""
 
@@ -208,7 +210,6 @@ async def test_a_batch_that_is_refused_amid_it(acks: int, meanwhile: Meanwhile, 
         assert ends(scene) == [4 if index in (10, 50) else 5 for index in range(COUNT)]
 
 
-@pytest.mark.plain
 async def test_few_records_are_looked_at_without_the_handler(
     by_handler: list[int], monkeypatch: pytest.MonkeyPatch, autojump_clock
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kwire.broker import templates
+from kwire.broker.dispatch import Call
 from kwire.broker.session import ANONYMOUS, Session
 from kwire.broker.templates import Shape, Templates
 from kwire.security.authorizer import AllowAll
@@ -50,7 +51,8 @@ class Client:
     def __init__(self, known: Templates, maker: Maker) -> None:
         self.shapes: tuple[Shape, ...] = ()
         self._known = known
-        self._call: Any = SimpleNamespace(api=SimpleNamespace(templates=maker))
+        api: Any = SimpleNamespace(templates=maker)
+        self._call = Call(api, 0, None, SESSION, 0, None)
 
     def ask(self, rest: bytes, correlation_id: int = 1, head: bytes = HEAD) -> bytes | None:
         frame = memoryview(head + pack(">i", correlation_id) + rest)

@@ -37,6 +37,10 @@ def test_bytes_are_read_where_they_were_written(place):
     assert file.pread(3, 8) == b""
     assert file.size() == files.file_size(f"{root}/a") == 8
     assert FileSlice(file, 1, 3).read() == b"bXY"
+    assert FileSlice(file, 1, 3) == FileSlice(file, 1, 3)
+    assert FileSlice(file, 1, 3) != FileSlice(file, 1, 2)
+    assert FileSlice(file, 1, 3) != b"bXY"
+    assert f"{FileSlice(file, 1, 3)}" == f"FileSlice({file}, 1, 3)"
 
 
 def test_a_gap_reads_as_zeros_and_truncate_goes_both_ways(place):

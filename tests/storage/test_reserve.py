@@ -59,7 +59,13 @@ def test_it_is_made_ahead_and_overwrites_nothing(sizes, limit, cuts):
 @given(end=st.integers(0, 1 << 20), limit=st.sampled_from([1 << 30, 1_000_001]))
 def test_it_is_written_in_pieces_that_lie_in_a_folio_each(end, limit):
     written = []
-    file = SimpleNamespace(pwrite=lambda buffers, position: written.append((position, sum(map(len, buffers)))))
+
+    def pwrite(buffers, position):
+        size = sum(map(len, buffers))
+        written.append((position, size))
+        return size
+
+    file = SimpleNamespace(pwrite=pwrite)
     made = reserve.make(file, end, 0, limit)
     at = end
     for position, size in written:

@@ -23,14 +23,13 @@ from kwire.protocol.codec.runtime import (
     join_tags,
     long_text,
     put_records,
-    read_long_varint,
     read_tag,
     read_tags,
     read_text_length,
     records_size,
     unsupported,
-    varint,
 )
+from kwire.protocol.codec.varints import read_long_varint, varint
 """
 
 

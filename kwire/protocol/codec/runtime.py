@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kwire.protocol.codec.errors import MalformedError
+from kwire.protocol.codec.varints import read_long_varint, read_varint, varint
 
 LONGEST_TEXT = 0x7FFF
 """Bytes a string may have, in compact form too."""
@@ -22,50 +23,12 @@ _LARGE = 4096
 """From this size on, records stay a part of their own: joining would copy them."""
 
 
-def read_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
-    """An unsigned varint of at most 32 bits, and the position behind it."""
-    value = shift = 0
-    while True:
-        byte = buffer[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            break
-        shift += 7
-        if shift > 28:
-            raise MalformedError("a varint of more than five bytes")
-    if value > 0xFFFFFFFF:
-        raise MalformedError(f"a varint of more than 32 bits: {value}")
-    return value, position
-
-
-def read_long_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
-    """The same, for a caller that has read the first byte, found it to be 128 or more, and stands behind it."""
-    second = buffer[position]
-    if second < 0x80:
-        return buffer[position - 1] & 0x7F | second << 7, position + 1
-    third = buffer[position + 1]
-    if third < 0x80:  # lengths from 16 KiB to 2 MiB, as batches have
-        return buffer[position - 1] & 0x7F | (second & 0x7F) << 7 | third << 14, position + 2
-    return read_varint(buffer, position - 1)
-
-
 def read_text_length(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
     """`read_long_varint` for the length of a string, plus one. MalformedError if no string may be so long."""
     value, position = read_varint(buffer, position - 1)
     if value > LONGEST_TEXT + 1:
         raise MalformedError(f"a string of {value - 1} bytes")
     return value, position
-
-
-def varint(value: int) -> bytes:
-    """The unsigned varint of a number of at least 0."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def long_text(value: int) -> bytes:

@@ -16,7 +16,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Tests start hundreds of processes, each of which would compile itself if it could not keep its bytecode.
 PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 3 --dist loadgroup
 # The tests of the rooms that are compiled also run with what is compiled.
-ALSO_COMPILED := tests/protocol/records tests/storage tests/broker tests/cluster tests/simulation tests/ports tests/remote
+ALSO_COMPILED := tests/protocol/test_varints.py tests/protocol/test_malformed_messages.py tests/protocol/records tests/storage tests/broker tests/cluster tests/simulation tests/ports tests/remote
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-spark-4.2 lint wheels bench bench-guard bench-limits crash soak spark jars kcat format clean

@@ -96,6 +96,14 @@ ARCHITECTURE.md.)"""
 MYPY = ["--config-file=", "--ignore-missing-imports", "--follow-imports=silent"]
 """What it stands on need not be there when it is built."""
 
+GENERATE = """\
+from runpy import run_module
+from kwire.testing import plain
+plain.use()
+run_module("kwire.protocol.codec.build", run_name="__main__", alter_sys=True)
+"""
+"""By the sources alone: what is compiled here may be of other ones."""
+
 ASKS = {"egg_info", "dist_info", "sdist"}
 """What setup.py is asked for where nothing is built."""
 
@@ -142,7 +150,7 @@ class BuildPy(build_py):
             _forget_compiled(folder)
         super().run()
         generated = folder.absolute() / "kwire/protocol/codec/_generated"
-        subprocess.run([sys.executable, "-m", "kwire.protocol.codec.build", generated], check=True, cwd=ROOT)
+        subprocess.run([sys.executable, "-c", GENERATE, generated], check=True, cwd=ROOT)
 
 
 class BuildExt(build_ext):

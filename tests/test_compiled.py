@@ -41,3 +41,30 @@ def test_no_coroutine_stands_still_while_an_error_is_handled(module: str) -> Non
 def test_where_one_does_is_found(part: str) -> None:
     tree = ast.parse(f"async def f():\n    try:\n        await g()\n    {part}")
     assert _stops_while_an_error_is_handled(tree) == [5]
+
+
+def _deleted_arguments(tree: ast.AST) -> list[int]:
+    """The lines where a function does so."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [
+        statement.lineno
+        for function in functions
+        for statement in ast.walk(function)
+        if isinstance(statement, ast.Delete)
+        and {ast.unparse(target) for target in statement.targets} & _arguments(function.args)
+    ]
+
+
+def _arguments(asked: ast.arguments) -> set[str]:
+    several = [each for each in (asked.vararg, asked.kwarg) if each is not None]
+    return {each.arg for each in (*asked.posonlyargs, *asked.args, *asked.kwonlyargs, *several)}
+
+
+@pytest.mark.parametrize("module", _compiled())
+def test_no_argument_is_deleted(module: str) -> None:
+    """Compiled, it is given back once more than it was taken, and whoever passed it crashes."""
+    assert _deleted_arguments(ast.parse((ROOT / module).read_text())) == []
+
+
+def test_where_one_is_deleted_is_found() -> None:
+    assert _deleted_arguments(ast.parse("def f(a, *, b):\n    c = a\n    del c\n    del b")) == [4]

@@ -2,7 +2,6 @@
 
 An exchange is a receiver of its stream (`received`, `filled`, `resumed`; see `kwire.ports.attending`), and all that it
 does is done at once. The connection's task (`connection.py`) does what has to wait, and finds here how far things are.
-There are no coroutines here, for this module is one of those that are compiled.
 """
 
 from __future__ import annotations

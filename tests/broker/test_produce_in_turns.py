@@ -12,6 +12,8 @@ import trio.testing
 from kwire.broker import produce_to_several, producing
 from kwire.broker.apis import produce as produce_api
 from kwire.ports import at_once, turns
+from kwire.ports.memory_transport import MemoryStream
+from kwire.ports.stepping import HERE
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.records.compression import Compression
@@ -21,8 +23,6 @@ from tests.broker.apis import transactions
 from tests.broker.raw_produce import Producer, batch, request
 from tests.broker.scene import Scene, running
 from tests.broker.test_produce_templates import offsets
-
-pytestmark = pytest.mark.plain  # what happens amid it is brought about by a change to `give_way`
 
 COUNT = 64
 """Partitions; sixteen small batches are appended without a look at the time."""
@@ -35,23 +35,34 @@ class Meanwhile(Protocol):
 
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
-    """Each gives way whenever it looks at the time."""
+    """Each gives way whenever it looks at the time: in a task, or by having its stream resume it later."""
     waiting: list[tuple[Callable[[], object], Callable[[], bool]]] = []
 
-    async def give_way() -> None:
+    async def do_next() -> None:
         if waiting:
             act, until = waiting.pop()
             act()
             while not until():
-                await at_once.give_way()
+                await trio.lowlevel.checkpoint()
+
+    async def give_way() -> None:
+        if not HERE.stepping:
+            await do_next()
         await at_once.give_way()
+
+    def resume_later(stream: MemoryStream) -> None:
+        async def resume() -> None:
+            await do_next()
+            stream.resume()
+
+        trio.lowlevel.spawn_system_task(resume)
 
     def meanwhile(act: Callable[[], object], until: Callable[[], bool] = lambda: True) -> None:
         waiting.append((act, until))
 
     monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
-    for module in (produce_to_several, turns):
-        monkeypatch.setattr(module, "give_way", give_way)
+    monkeypatch.setattr(turns, "give_way", give_way)
+    monkeypatch.setattr(MemoryStream, "resume_later", resume_later)
     return meanwhile
 
 
@@ -210,6 +221,7 @@ async def test_a_batch_that_is_refused_amid_it(acks: int, meanwhile: Meanwhile, 
         assert ends(scene) == [4 if index in (10, 50) else 5 for index in range(COUNT)]
 
 
+@pytest.mark.plain
 async def test_few_records_are_looked_at_without_the_handler(
     by_handler: list[int], monkeypatch: pytest.MonkeyPatch, autojump_clock
 ) -> None:

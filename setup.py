@@ -126,6 +126,7 @@ def extensions() -> list[Extension]:
         extension.extra_compile_args.append("-g0")  # what is for a debugger would be half of it
         if sys.platform == "linux":
             extension.extra_link_args.append("-s")  # names that nobody asks for are a tenth
+            extension.extra_link_args.append("-Wl,-z,noseparate-code")  # each is so small that most would be padding
     return found
 
 

@@ -136,7 +136,8 @@ SMALL_SLICE_BYTES = 32 * 1024
 class FileSlice:
     """`size` bytes of `file` from `position`: a part of a response that is sent without being read here.
 
-    Not to be changed."""
+    Not to be changed. (Of what a dataclass writes for itself nothing is compiled.)
+    """
 
     __slots__ = ("file", "position", "size")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from kwire.protocol.codec.varints import varint
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records.errors import CorruptBatchError
 
@@ -47,12 +48,7 @@ def encode_varint(value: int) -> bytes:
     value = value << 1 ^ value >> 63
     if value < 128:
         return _ONE_BYTE[value]
-    encoded = bytearray()
-    while value > 127:
-        encoded.append(value & 0x7F | 0x80)
-        value >>= 7
-    encoded.append(value)
-    return bytes(encoded)
+    return varint(value)
 
 
 _ONE_BYTE: Final = [bytes((value,)) for value in range(128)]

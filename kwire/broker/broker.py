@@ -161,6 +161,8 @@ class Broker:
         self, specs: tuple[endpoints.ListenerSpec, ...], task_status: trio.TaskStatus[tuple[Endpoint, ...]]
     ) -> None:
         store, logs, replicas = self.store, self.logs, self.replicas
+        if len(specs) > 1:
+            self.connections.of_brokers = replicas.listener
         await self.connections.configure(self._static_config)
         if self.config is not self._static_config:
             await self._limit_connections()
@@ -194,7 +196,8 @@ class Broker:
                 nursery.start_soon(self.alarms.run)
                 for spec, listener in listeners.items():
                     serve_one = partial(self._serve_connection, spec.name, nursery.start_soon)
-                    nursery.start_soon(listener.serve, serve_one, self.connections.until_room)
+                    until_room = partial(self.connections.until_room, spec.name)
+                    nursery.start_soon(listener.serve, serve_one, until_room)
                 task_status.started(
                     tuple(
                         Endpoint(spec.name, listener.host, listener.port, spec.security_protocol)
@@ -330,7 +333,7 @@ class Broker:
 
     async def _serve_connection(self, listener: str, spawn: Callable[..., None], stream: Stream) -> None:
         host = stream.peer_host
-        await self.connections.until_room()  # others may have come between the accept and now
+        await self.connections.until_room(listener)  # others may have come between the accept and now
         if self._stopping.is_set():
             return
         if not self.connections.admits(host):
@@ -338,7 +341,7 @@ class Broker:
             return
         session = Session(listener, ANONYMOUS, host, f"{host}:{stream.peer_port}", self.authorizer)
         connection = Connection(self, stream, session)
-        self.connections.add(connection, host)
+        self.connections.add(connection, host, listener)
         try:
             await connection.run(spawn)
         finally:

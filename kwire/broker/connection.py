@@ -58,6 +58,8 @@ class Connection:
         self._exchange = Exchange(broker, stream, session)
         self._memory = broker.request_memory
         self._taken = 0
+        self._taking: trio.CancelScope | None = None
+        """In which room was last waited for."""
         self._at_once = False
         """Whether the next request will probably need no task."""
         self._pipeline: deque[Parts | tuple[Call, Parked]] = deque()
@@ -150,21 +152,27 @@ class Connection:
             exchange.after_answers(Next.READ)  # much of it is sent for less by the stream, which needs no task for that
         else:
             await self._flush()
-        if self._memory.limited:
-            await self._account()
         exchange.last_active = self._broker.clock.monotonic()
         exchange.busy = False
+        if self._memory.limited:
+            await self._account()
 
     async def _account(self) -> None:
-        """Takes room for a request that is arriving before more of it is read, and gives it back after it."""
+        """Takes room for a request that is arriving before more of it is read, and gives it back after it.
+
+        Who waits for room is idle, as in Kafka, and may be ended. Raises StreamClosed then.
+        """
         exchange = self._exchange
         needed = exchange.frames.missing and exchange.frames.missing + exchange.frames.held
         if needed != self._taken:
             self._memory.give_back(self._taken)
             self._taken = 0
             if needed:
-                await self._memory.take(needed)
-                self._taken = needed
+                with trio.CancelScope() as self._taking:
+                    await self._memory.take(needed)
+                    self._taken = needed
+                if self._taking.cancelled_caught:
+                    raise StreamClosed
 
     async def _last_words(self) -> None:
         """Sends the answers to the requests before the one that was refused."""
@@ -203,15 +211,21 @@ class Connection:
         if self._stream.unsent:
             self._stream.resume()  # if that does not call, its task is about to send
         elif not exchange.busy and not self._pipeline and not self._sending:
-            self._stream.close()
+            self._end()
 
     def close(self) -> None:
         """Ends the connection at once."""
         exchange = self._exchange
         exchange.stopping = True
-        self._stream.close()
+        self._end()
         if exchange.parked is not None:
             exchange.parked.hurry()
+
+    def _end(self) -> None:
+        """Has its task find that there is no more to come."""
+        self._stream.close()
+        if self._taking is not None:
+            self._taking.cancel()
 
     async def _handle(self, call: Call, spawn: Callable[..., None]) -> None:
         """Does all there is to do for a request, or what was left of it."""
@@ -349,4 +363,4 @@ class Connection:
             self._queued_bytes = 0
             self._drained.set()
             if exchange.stopping and not exchange.busy:
-                self._stream.close()
+                self._end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
 import trio
@@ -23,19 +24,26 @@ class Connections:
 
     def __init__(self, config: BrokerConfig, clock: Clock, addresses: Callable[[str], Awaitable[list[str]]]) -> None:
         """`addresses` gives those of a host name, as `Transport.addresses`."""
+        self.of_brokers: str | None = None
+        """The listener by which brokers come, where there are others too: there is always room for who comes by it
+        (KIP-402)."""
         self._clock = clock
         self._addresses = addresses
         self._per_host_overrides: dict[str, int] = {}
         self._resolved = ""
         """What `max.connections.per.ip.overrides` was when its hosts were looked up."""
-        self._open: set[Connection] = set()
+        self._open: dict[Connection, str] = {}
+        """With the listener by which each came."""
+        self._surplus: set[Connection] = set()
+        """Those that were closed since there are too many, until they are gone."""
         self._per_host: Counter[str] = Counter()
         self._freed = trio.Event()
         self._none = trio.Event()
         self._take_limits(config)
 
     async def configure(self, config: BrokerConfig) -> None:
-        """Takes the limits from a configuration; open connections stay.
+        """Takes the limits from a configuration. Where there are more than `max.connections` now, those that were
+        silent the longest are closed; the other limits are for those that come.
 
         Raises ConfigError for an unknown host: the limits of single hosts stay as they are then.
         """
@@ -58,13 +66,17 @@ class Connections:
         max_idle: int = config["connections.max.idle.ms"]
         self._max_idle = max_idle / 1000 if max_idle >= 0 else float("inf")
         self._freed.set()
+        self._close_surplus()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    async def until_room(self) -> None:
-        """Waits until one more connection may be accepted (`max.connections`): Kafka's acceptor pauses likewise."""
-        while len(self._open) >= self._most:
+    async def until_room(self, listener: str = "") -> None:
+        """Waits until one more connection may be accepted by this listener (`max.connections`).
+
+        Kafka's acceptor pauses likewise.
+        """
+        while len(self._open) >= self._most and listener != self.of_brokers:
             if self._freed.is_set():
                 self._freed = trio.Event()
             await self._freed.wait()
@@ -73,12 +85,27 @@ class Connections:
         """Whether one more connection from this host is allowed (`max.connections.per.ip`)."""
         return self._per_host[host] < self._per_host_overrides.get(host, self._most_per_host)
 
-    def add(self, connection: Connection, host: str) -> None:
-        self._open.add(connection)
+    def add(self, connection: Connection, host: str, listener: str = "") -> None:
+        """Counts one that came by this listener. For a broker that comes when all room is taken, another goes."""
+        self._open[connection] = listener
         self._per_host[host] += 1
+        self._close_surplus()
+
+    def _close_surplus(self) -> None:
+        """Closes those that were silent the longest until no more are left than may be."""
+        surplus = len(self._open) - len(self._surplus) - self._most
+        if surplus <= 0:
+            return
+        now = self._clock.monotonic()
+        others = (each for each, listener in self._open.items() if listener != self.of_brokers)
+        of_clients = [connection for connection in others if connection not in self._surplus]
+        for connection in nsmallest(surplus, of_clients, key=lambda each: each.last_active(now)):
+            self._surplus.add(connection)
+            connection.close()
 
     def remove(self, connection: Connection, host: str) -> None:
-        self._open.discard(connection)
+        self._open.pop(connection, None)
+        self._surplus.discard(connection)
         self._per_host[host] -= 1
         if not self._per_host[host]:
             del self._per_host[host]

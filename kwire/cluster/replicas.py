@@ -59,7 +59,8 @@ class ReplicaManager:
         self._image = MetadataImage()
         self._logs = logs
         self._clock = clock
-        self._listener: str = config["inter.broker.listener.name"] or config["security.inter.broker.protocol"]
+        self.listener: str = config["inter.broker.listener.name"] or config["security.inter.broker.protocol"]
+        """By which brokers reach each other."""
         self._opening = LogOpening(self.broker_id, logs, clock)
         self._leaderships = Leaderships()
         self._isr = IsrUpdater(store, self.broker_id)
@@ -258,7 +259,7 @@ class ReplicaManager:
     def endpoint(self, broker_id: int) -> Endpoint | None:
         """Where other brokers reach that one; None while it is not known or fenced."""
         broker = self.brokers.get(broker_id)
-        return None if broker is None or broker.fenced else broker.endpoint(self._listener)
+        return None if broker is None or broker.fenced else broker.endpoint(self.listener)
 
     def _broker_epoch(self) -> int:
         broker = self.brokers.get(self.broker_id)

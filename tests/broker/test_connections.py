@@ -35,6 +35,14 @@ async def connected(scene: Scene) -> Stream:
     return await scene.network.transport("client").connect(HOST, PORT)
 
 
+async def alter(scene: Scene, key: str, value: str) -> None:
+    """Sets a key for all brokers at run time."""
+    alteration = AlterableConfig(name=key, config_operation=0, value=value)
+    resource = AlterConfigsResource(resource_type=BROKER, resource_name="", configs=[alteration])
+    response = await scene.call(IncrementalAlterConfigsRequest(resources=[resource]))
+    assert response.responses[0].error_code == 0
+
+
 @pytest.mark.parametrize(("limit", "stays_open"), [("10000", False), ("-1", True), ("-2000", True)])
 async def test_a_negative_limit_is_none(limit: str, stays_open: bool, autojump_clock) -> None:
     async with running({"connections.max.idle.ms": limit}) as scene:
@@ -74,12 +82,68 @@ async def test_a_client_whose_fetch_waits_is_idle(max_wait_s: float, answered: b
             assert bool(await stream.receive(1000)) is answered
 
 
+async def test_who_waits_for_room_for_a_request_is_idle(autojump_clock) -> None:
+    room = {"socket.request.max.bytes": "1000", "queued.max.request.bytes": "1000"}
+    async with running({**IDLE, **room}) as scene:
+        large, waiting = await connected(scene), await connected(scene)
+        await large.send([pack(">i", 1000) + b"x"])
+        await trio.testing.wait_all_tasks_blocked()
+        await waiting.send([pack(">i", 10) + b"y"])
+        for _ in range(5):
+            await trio.sleep(IDLE_SECONDS / 2)
+            await large.send([b"x"])
+        with trio.fail_after(1):
+            assert await waiting.receive(1) == b""
+        assert len(scene.broker.connections) == 1
+
+
 async def test_no_more_connections_than_allowed_however_quickly_they_come(autojump_clock) -> None:
     async with running({"max.connections": "3"}) as scene:
         for _ in range(4):
             await connected(scene)
         await trio.testing.wait_all_tasks_blocked()
         assert len(scene.broker.connections) == 3
+
+
+async def test_where_fewer_are_allowed_who_is_silent_the_longest_goes(autojump_clock) -> None:
+    async with running() as scene:
+        silent, talking = await connected(scene), await connected(scene)
+        await trio.sleep(1)
+        await talking.send([ASK])
+        assert await talking.receive(1000)
+        await alter(scene, "max.connections", "2")
+        with trio.fail_after(1):
+            assert await silent.receive(1) == b""
+        await talking.send([ASK])
+        assert await talking.receive(1000)
+        assert len(scene.broker.connections) == 2
+
+
+async def test_there_is_room_for_brokers_though_clients_took_it_all(autojump_clock) -> None:
+    listeners = {
+        "listeners": f"PLAINTEXT://{HOST}:{PORT},INTERNAL://{HOST}:{PORT + 1}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
+        "inter.broker.listener.name": "INTERNAL",
+    }
+    async with running({**listeners, "max.connections": "2"}) as scene:
+        await trio.sleep(1)
+        client = await connected(scene)
+        waiting = await connected(scene)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(scene.broker.connections) == 2
+        of_a_broker = [await scene.network.transport("client").connect(HOST, PORT + 1) for _ in range(3)]
+        for stream in of_a_broker:
+            await stream.send([ASK])
+            with trio.fail_after(1):
+                assert await stream.receive(1000)
+        with trio.fail_after(1):
+            assert await client.receive(1) == b""
+        assert len(scene.broker.connections) == len(of_a_broker)  # of whom none goes, though they are too many
+        for stream in of_a_broker[:2]:
+            stream.close()
+        await waiting.send([ASK])
+        with trio.fail_after(1):
+            assert await waiting.receive(1000)
 
 
 async def resolve(host: str) -> list[str]:
@@ -154,10 +218,7 @@ async def test_a_host_that_is_not_known_any_more_keeps_no_broker_from_starting(
 ) -> None:
     key = "max.connections.per.ip.overrides"
     async with running() as scene:
-        alteration = AlterableConfig(name=key, config_operation=0, value="somewhere:5")
-        resource = AlterConfigsResource(resource_type=BROKER, resource_name="", configs=[alteration])
-        response = await scene.call(IncrementalAlterConfigsRequest(resources=[resource]))
-        assert response.responses[0].error_code == 0
+        await alter(scene, key, "somewhere:5")
         files = scene.files
 
     async def addresses(transport: MemoryTransport, host: str) -> list[str]:

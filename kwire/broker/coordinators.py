@@ -44,6 +44,8 @@ class Coordinators:
             CONSUMER_OFFSETS: self.groups,
             TRANSACTION_STATE: self.transactions.coordinator,
         }
+        self.going: dict[str, bytes] = {}
+        """Topics (ids by name) that the newest image may still show, though what was committed for them is going."""
         self._broker = broker
 
     @property
@@ -71,9 +73,13 @@ class Coordinators:
 
     async def forget(self, before: MetadataImage, after: MetadataImage) -> None:
         """Drops what groups have committed for topics that were deleted."""
+        self.going = {}
+        if after.topics is before.topics:
+            return
         gone = {name: topic.id for name, topic in before.topics.items() if _is_gone(topic, after)}
         if not gone:
             return
+        self.going = gone  # else what is committed for them meanwhile would stay
         from kwire.coordinator.groups.offsets.delete import forget_topics
 
         async def forget_in(shard: Shard[GroupMachine]) -> None:

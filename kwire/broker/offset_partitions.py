@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kwire.broker.session import Session
-from kwire.metadata.image import MetadataImage
 from kwire.protocol.errors import ErrorCode
 from kwire.security.authorizer import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from kwire.broker.broker import Broker
 
 
 class _Topic(Protocol):
@@ -20,18 +22,20 @@ class _Topic(Protocol):
 T = TypeVar("T", bound=_Topic)
 
 
-def sort_out(image: MetadataImage, session: Session, topics: Iterable[T]) -> tuple[list[T], list[tuple[T, ErrorCode]]]:
+def sort_out(broker: Broker, session: Session, topics: Iterable[T]) -> tuple[list[T], list[tuple[T, ErrorCode]]]:
     """The topics with their partitions that are there; and those with the others, with what these are answered.
 
-    A topic that the client may not read is TOPIC_AUTHORIZATION_FAILED, what is not there UNKNOWN_TOPIC_OR_PARTITION.
+    A topic that the client may not read is TOPIC_AUTHORIZATION_FAILED, what is not there, or about to go,
+    UNKNOWN_TOPIC_OR_PARTITION.
     """
+    image, going = broker.store.image, broker.coordinators.going
     valid, refused = [], []
     for topic in topics:
         if not session.allows(Operation.READ, ResourceType.TOPIC, topic.name):
             refused.append((topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
             continue
         found = image.topics.get(topic.name)
-        if found is None:
+        if found is None or going.get(topic.name) == found.id:
             if topic.partitions:
                 refused.append((topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue

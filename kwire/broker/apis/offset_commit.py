@@ -36,7 +36,7 @@ async def handle(broker: Broker, context: RequestContext, request: OffsetCommitR
     for topic in topics:
         if topic.name in image.topics:
             topic.topic_id = image.topics[topic.name].id
-    valid, others = sort_out(image, context.session, topics)
+    valid, others = sort_out(broker, context.session, topics)
     refused += [_refused(topic, code) for topic, code in others]
     if not valid:
         return OffsetCommitResponse(topics=merged(refused))

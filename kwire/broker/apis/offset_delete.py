@@ -26,7 +26,7 @@ async def handle(broker: Broker, context: RequestContext, request: OffsetDeleteR
     if not context.session.allows(Operation.DELETE, ResourceType.GROUP, request.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     check_group_id(request.group_id)
-    request.topics, others = sort_out(broker.store.image, context.session, request.topics)
+    request.topics, others = sort_out(broker, context.session, request.topics)
     response = await broker.coordinators.write(request.group_id, lambda machine, now: delete_offsets(machine, request))
     response.topics = merged([_refused(topic, code) for topic, code in others], response.topics)
     return response

@@ -36,7 +36,7 @@ async def handle(broker: Broker, context: RequestContext, request: TxnOffsetComm
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not session.allows(Operation.READ, ResourceType.GROUP, request.group_id):
         raise KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    valid, others = sort_out(broker.store.image, session, request.topics)
+    valid, others = sort_out(broker, session, request.topics)
     refused = [_refused(topic, code) for topic, code in others]
     if not valid:
         return TxnOffsetCommitResponse(topics=merged(refused))

@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from kwire.cluster.leader_log import LeaderLog
+from kwire.metadata.image import MetadataImage
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.messages.offset_commit import (
@@ -126,6 +127,28 @@ async def test_a_new_topic_of_the_same_name_begins_anew(autojump_clock) -> None:
         await scene.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="topic")], timeout_ms=1000))
         await scene.create("topic")
         assert await fetched(scene) == {("other", 0): 6}
+
+
+async def test_what_is_committed_for_a_topic_that_is_going_does_not_stay(autojump_clock) -> None:
+    """What was committed for it is gone already, and the metadata that clients are shown have it still."""
+    async with running() as scene:
+        await scene.create("topic")
+        await find(scene)
+        await commit(scene, {("topic", 0): 5})
+        another = await scene.another_connection()
+        late: list[int] = []
+
+        async def commit_late(before: MetadataImage, after: MetadataImage) -> None:
+            if "topic" in before.topics and "topic" not in after.topics:
+                response = await another.call(commit_request({("topic", 0): 7}), 9)
+                late.append(response.topics[0].partitions[0].error_code)
+
+        scene.broker.store.subscribe(commit_late)
+        await scene.call(DeleteTopicsRequest(topics=[DeleteTopicState(name="topic")], timeout_ms=1000))
+        assert late == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        await scene.create("topic")
+        assert await fetched(scene) == {}
+        assert await commit(scene, {("topic", 0): 9}) == [("topic", 0, 0)]
 
 
 async def test_groups_and_topics_that_may_not_be_read(autojump_clock) -> None:

@@ -111,6 +111,7 @@ class Coordinator(Generic[M]):
             next_ms = shard.machine.deadlines.next_ms()
             if shard.active and next_ms is not None and next_ms <= shard.now().ms:
                 await shard.run_due(shard.now().ms)
+                await trio.lowlevel.checkpoint()  # each may have looked through all it has
 
     def _soonest(self) -> int | None:
         times = [shard.machine.deadlines.next_ms() for shard in self.shards.values() if shard.active]

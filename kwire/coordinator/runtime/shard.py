@@ -25,6 +25,7 @@ from kwire.coordinator.runtime.machine import RecordCodec, StateMachine
 from kwire.coordinator.runtime.outcome import Now, Outcome, Pending, Producer
 from kwire.coordinator.runtime.wakes import Wakes
 from kwire.ports.clock import Clock
+from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.builder import build_batch, encode_record
 from kwire.protocol.records.compression import Compression
@@ -230,7 +231,8 @@ class Shard(Generic[M]):
         return answer
 
     async def run_due(self, now_ms: int) -> None:
-        """Runs the operations whose deadlines have come."""
+        """Runs the operations whose deadlines have come; where they take long, others have their turn in between."""
+        turn = Turn(self._clock)
         for operation in self.machine.deadlines.pop_due(now_ms):
             if self._refusal is not None:
                 return
@@ -242,6 +244,7 @@ class Shard(Generic[M]):
                 logger.warning("coordinator's own operation failed log=%r error=%s", self.log, error)
             except Exception:
                 logger.exception("coordinator's own operation failed log=%r", self.log)
+            await turn.share()
 
     # Writing
 

@@ -45,6 +45,41 @@ async def test_deadlines_run_by_themselves(autojump_clock: trio.testing.MockCloc
         nursery.cancel_scope.cancel()
 
 
+async def test_others_have_their_turn_between_deadlines_that_come_together(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """All sessions of a loaded partition end at once, say."""
+    now = 0.0
+    turns: list[int] = []
+
+    class SlowClock(TrioClock):
+        def monotonic(self) -> float:
+            return now
+
+    clock = SlowClock()
+    shards = [Shard(MemoryLog(), Numbers(), Codec(), clock) for _ in range(2)]
+    coordinator = Coordinator("numbers", lambda index, log: shards[index])
+    coordinator.partitions = 2
+    passes = 0
+
+    def slow(at: Now) -> None:
+        nonlocal now
+        now += 0.001
+        turns.append(passes)
+
+    for index, shard in enumerate(shards):
+        coordinator.lead(index, shard.log)
+        for number in range(50):
+            shard.machine.deadlines.schedule(number, 0, slow)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(coordinator.run)
+        while len(turns) < 100:
+            await trio.lowlevel.checkpoint()
+            passes += 1
+        nursery.cancel_scope.cancel()
+    assert len(set(turns)) > 20
+
+
 @pytest.mark.parametrize(
     ("key", "partition"),
     [

@@ -66,8 +66,8 @@ def _tombstones_of_topics(machine: GroupMachine, topics: Mapping[str, bytes]) ->
     offsets = machine.offsets
     for group_id in {*offsets.by_group, *offsets.open_transactions}:
         committed = dict(offsets.of_group(group_id))
-        for partition in sorted({*committed, *offsets.pending_partitions(group_id)}):
-            topic_id = topics.get(partition[0])
+        concerned = {each for each in (*committed, *offsets.pending_partitions(group_id)) if each[0] in topics}
+        for partition in sorted(concerned):
             # Commits in transactions do not say which topic of the name they are for.
-            if topic_id is not None and (partition not in committed or committed[partition].is_of(topic_id)):
+            if partition not in committed or committed[partition].is_of(topics[partition[0]]):
                 yield offset_tombstone(group_id, partition)

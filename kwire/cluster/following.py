@@ -36,7 +36,7 @@ async def append(
     """
     with _AsFollower(partition, leader_epoch) as log:
         if records:
-            await _append(log, records)
+            await _append(log, records, leader_epoch)
         # Never back: what one leader called committed is so, though the next one may not know it yet.
         moved = log.advance_high_watermark(min(high_watermark, log.log_end_offset))
         moved |= log.advance_log_start(min(log_start_offset, log.high_watermark))
@@ -44,18 +44,18 @@ async def append(
         partition.changed()
 
 
-async def _append(log: Log, records: memoryview) -> None:
+async def _append(log: Log, records: memoryview, leader_epoch: int) -> None:
     from kwire.storage.log import UnexpectedAppendOffset
 
     try:
-        await log.append_as_follower(records)
+        await log.append_as_follower(records, leader_epoch)
     except UnexpectedAppendOffset as error:
         end = log.log_end_offset
         if end != log.log_start_offset or not error.first_offset < end <= error.last_offset:
             raise
         # The leader's log begins within this batch (records were deleted): an empty log may begin with the batch.
         log.truncate_fully_and_start_at(error.first_offset)
-        await log.append_as_follower(records)
+        await log.append_as_follower(records, leader_epoch)
 
 
 def truncate(partition: Partition, leader_epoch: int, diverging: EpochEnd) -> int:

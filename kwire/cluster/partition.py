@@ -6,6 +6,7 @@ appends under way.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
@@ -136,9 +137,17 @@ class Partition(Replica):
         self.changed()
 
     def configure(self, config: LogConfig) -> None:
-        """Another configuration of the topic: a smaller `min.insync.replicas` may let the high watermark go on."""
-        if self.log is not None:
-            self.log.configure(config)
+        """Another configuration of the topic: a smaller `min.insync.replicas` may let the high watermark go on.
+
+        Where remote storage was switched off the log of a leader begins with what is here (KIP-950).
+        """
+        log = self.log
+        if log is not None:
+            was_tiered = log.tiered
+            log.configure(config)
+            if was_tiered and not log.tiered and self.is_leader:
+                with suppress(KafkaError):  # of a log dir that went offline
+                    log.advance_log_start(min(log.local_start_offset, log.high_watermark))
             if self.leadership is not None and self.leadership.advance():
                 self.changed()
 

@@ -345,13 +345,20 @@ class Log:
             except OSError as error:
                 raise self.failed("append", error) from error
 
-    async def append_as_follower(self, records: Buffer) -> AppendInfo:
+    async def append_as_follower(self, records: Buffer, leader_epoch: int | None = None) -> AppendInfo:
         """Appends what the leader sent, offsets and epochs as they are; an incomplete batch at the end is left out.
+
+        So is all from the first batch of an epoch later than `leader_epoch` on: an answer's records are read when it is
+        sent, and by then its sender may follow another leader, of whom they are (KAFKA-18723).
 
         Raises CorruptBatchError; UnexpectedAppendOffset for batches that begin before the log's end;
         KAFKA_STORAGE_ERROR.
         """
-        batches = [Placed(header, header.base_offset, [batch]) for header, batch in iter_batches(records)]
+        batches: list[Placed] = []
+        for header, batch in iter_batches(records):
+            if leader_epoch is not None and header.leader_epoch > leader_epoch:
+                break
+            batches.append(Placed(header, header.base_offset, [batch]))
         await self._ready_to_append()
         check_received(self, batches)
         first_offset = batches[0].base_offset if batches else self.log_end_offset

@@ -128,7 +128,7 @@ async def _delete(log: Log, count: int, reason: str) -> int:
         if not await _names_are_on_disk(log):
             return 0  # the next check sees what is left to do
         logger.info("deleting %d segments of %s below offset %d: %s", len(doomed), log.name, _end(log, doomed), reason)
-        if not log.tiered:
+        if not _copied(log):
             log.advance_log_start(_end(log, doomed))
         for segment in doomed:
             if deleted and not await _names_are_on_disk(log):

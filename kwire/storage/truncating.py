@@ -44,6 +44,7 @@ def truncate_to(log: Log, offset: int) -> bool:
         log.epochs.truncate_from_end(offset)
         log.log_start_offset = min(offset, log.log_start_offset)
         replay(log.producer_state, log.segments, log.log_start_offset, offset, log.services.clock.wall_ms())
+        log.set_high_watermark(log.high_watermark)  # what was replayed may have been committed long ago
     except OSError as error:
         raise log.failed("truncation", error) from error
     return True

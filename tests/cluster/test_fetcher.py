@@ -61,10 +61,10 @@ async def test_a_fault_in_one_partition_keeps_no_other_from_being_fetched(cluste
     await cluster.create("sound")
     append = Log.append_as_follower
 
-    async def faulty(log, records):
+    async def faulty(log, records, leader_epoch):
         if log.topic == "faulty":
             raise ValueError("on purpose")
-        return await append(log, records)
+        return await append(log, records, leader_epoch)
 
     monkeypatch.setattr(Log, "append_as_follower", faulty)
     await cluster[1].append(b"a", topic="faulty")

@@ -52,6 +52,7 @@ async def follow(cluster, *batches: memoryview, high_watermark: int = 0, log_sta
 )
 async def test_where_to_truncate(cluster, autojump_clock, diverging, offset):
     values = [b"x"] * 4
+    cluster[2].partition().leader_epoch = 5
     partition = await follow(
         cluster, batch(cluster, 0, *values, epoch=1), batch(cluster, 4, *values, epoch=3), high_watermark=1
     )
@@ -67,6 +68,16 @@ async def test_watermarks_are_taken_over_as_far_as_the_log_goes(cluster, autojum
     assert (partition.log.high_watermark, partition.log.log_start_offset) == (2, 1)  # never back
     await follow(cluster, high_watermark=9, log_start_offset=5)
     assert (partition.log.high_watermark, partition.log.log_start_offset) == (2, 2)
+
+
+async def test_what_a_later_leader_wrote_is_not_taken_for_the_answer_of_this_one(cluster, autojump_clock):
+    """KAFKA-18723: it was no leader any more when it read its file for the answer."""
+    later = batch(cluster, 1, b"b", epoch=cluster[2].partition().leader_epoch + 1)
+    partition = await follow(cluster, memoryview(b"".join((batch(cluster, 0, b"a"), later, batch(cluster, 2, b"c")))))
+    assert partition.log.log_end_offset == 1
+    assert partition.log.epochs.latest_epoch == partition.leader_epoch
+    await follow(cluster, later)
+    assert partition.log.log_end_offset == 1
 
 
 async def test_an_empty_log_may_begin_amid_a_batch(cluster, autojump_clock):

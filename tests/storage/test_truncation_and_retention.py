@@ -117,6 +117,18 @@ async def test_truncation_takes_back_aborted_transactions():
     assert log.producer_state.first_unstable_offset == 0
 
 
+async def test_transactions_that_were_over_are_over_after_a_truncation():
+    """A follower's, say, that had more than the new leader: what is committed stays visible."""
+    _, log = await place_with_log(0)
+    await log.append_as_leader(idempotent(["a"], 0, transactional=True), 0)
+    await end_transaction(log, commit=True)
+    await append(log, "only here")
+    log.set_high_watermark(2)
+    assert log.last_stable_offset == 2
+    log.truncate_to(2)
+    assert log.last_stable_offset == 2
+
+
 async def test_truncation_lowers_the_recovery_point_on_disk_too():
     place, log = await place_with_log()
     await log.flush()
@@ -278,6 +290,13 @@ async def test_what_is_appended_while_retention_waits_for_the_disk_stays(nursery
         await executor.let_go()
     assert [segment.base_offset for segment in log.segments] == [1]
     assert read_all(log, 1) == [(1, "new")]
+
+
+async def test_where_copies_are_switched_off_the_log_begins_behind_what_goes():
+    """KIP-950: what goes from here was not copied, so that nobody could read it any more."""
+    _, log = await place_with_log(remote_storage_enable=True, remote_log_copy_disable=True, retention_ms=1000)
+    assert await log.delete_old_segments(T0 + WEEK)
+    assert log.log_start_offset == log.segments.first.base_offset > 0
 
 
 async def test_no_segment_goes_from_here_before_the_disk_knows_which_epochs_began_in_it():

@@ -11,9 +11,20 @@ import trio.testing
 
 from kwire.cluster.partition import Partition
 from kwire.cluster.replica import ListedOffset
+from kwire.protocol.errors import ErrorCode
 from kwire.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kwire.remote.errors import RemoteStorageUnavailable
-from tests.broker.tiered.support import SWITCHED_OFF, TIERED, TieredPlace, configure, fill, list_offset, read_all, until
+from tests.broker.tiered.support import (
+    SWITCHED_OFF,
+    TIERED,
+    TieredPlace,
+    configure,
+    fetch,
+    fill,
+    list_offset,
+    read_all,
+    until,
+)
 
 STAYS = {**TIERED, "local_retention_bytes": "-2"}
 """What is copied stays here as well."""
@@ -50,6 +61,20 @@ async def test_remote_storage_is_switched_on_again_before_all_copies_are_deleted
         await until(lambda: log.local_start_offset >= 60)
         await trio.sleep(60)
         assert await read_all(scene, "t") == list(enumerate(values))
+
+
+async def test_what_is_not_here_is_out_of_range_as_soon_as_remote_storage_is_switched_off(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A consumer that was there would jump over it, else, and not know."""
+    async with TieredPlace().broker() as scene:
+        await scene.create("t", **TIERED)
+        await fill(scene, "t", 30)
+        log = scene.log("t")
+        await until(lambda: log.local_start_offset >= 60)
+        await configure(scene, "t", **SWITCHED_OFF)
+        assert (await fetch(scene, "t", 3)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert log.log_start_offset == log.segments.first.base_offset
 
 
 async def test_what_goes_from_here_during_a_look_up_by_time_is_found(

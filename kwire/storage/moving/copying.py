@@ -85,6 +85,9 @@ def complete(files: FileSystem, copy: SegmentCopy, prefix: str) -> None:
     for suffix, data in found:
         if data is not None:
             files.write(prefix + suffix, data)
+        else:  # an interrupted move may have left one, of what was here before it was compacted
+            with suppress(FileNotFoundError):
+                files.remove(prefix + suffix)
     files.set_modified_ms(prefix + layout.LOG, modified_ms)
 
 

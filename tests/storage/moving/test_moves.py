@@ -10,6 +10,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.storage import checkpoints, layout, reserve
+from kwire.storage.moving.copying import complete
+from kwire.storage.moving.future import SegmentCopy
 from tests.storage.house import OTHER_ID, House, broken
 from tests.storage.support import T0, append, config, end_transaction, idempotent, placed, read_all
 
@@ -171,6 +173,20 @@ async def test_a_truncation_meanwhile(autojump_clock) -> None:
     assert read_all(log) == expected
     house.kill()
     assert read_all((await house.start()).logs["t", 0]) == expected
+
+
+async def test_what_an_interrupted_move_left_of_an_index_goes() -> None:
+    """Of what was there before it was compacted: aborted transactions, of which none is left."""
+    house = House([ONE, TWO])
+    log = await a_log(await house.start())
+    await append(log, "a")
+    segment = log.segments.active
+    begun, index = (f"{TWO}/{layout.segment_name(0, suffix)}" for suffix in (layout.LOG, layout.TRANSACTION_INDEX))
+    house.files.write(begun, house.files.read(segment.path(layout.LOG)))
+    house.files.write(index, b"of another segment")
+    copy = SegmentCopy(segment, segment.version, house.files.open(begun))
+    complete(house.files, copy, begun.removesuffix(layout.LOG))
+    assert not house.files.exists(index)
 
 
 async def test_a_log_that_is_empty(autojump_clock) -> None:

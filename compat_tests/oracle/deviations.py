@@ -96,10 +96,11 @@ _ALL = (
     ),
     Deviation(
         "defaults for one broker",
-        "kwire keeps its data in ./kwire-data, has no JMX to report metrics to, leaves it to the system how much of "
-        "what comes it holds for a connection (`socket.receive.buffer.bytes` is -1, where Apache Kafka's default and "
-        "its `server.properties` have 102400), and lets a group begin at once where Apache Kafka waits three seconds "
-        "for more members.",
+        "kwire listens on localhost alone (Apache Kafka on every interface), gives its internal topics one replica "
+        "(Apache Kafka 3) and that of the transactions a min.insync.replicas of 1 (2), keeps its data in ./kwire-data, "
+        "has no JMX to report metrics to, leaves it to the system how much of what comes it holds for a connection "
+        "(`socket.receive.buffer.bytes` is -1, where Apache Kafka's default and its `server.properties` have 102400), "
+        "and lets a group begin at once where Apache Kafka waits three seconds for more members.",
         r"configs\.(log\.dir|metric\.reporters|socket\.receive\.buffer\.bytes|"
         r"(group\.)?(streams\.)?initial\.rebalance\.delay\.ms)\.",
     ),

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -52,8 +52,28 @@ def assert_one_line(errors: str, *words: str) -> None:
         assert word in lines[0]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_it_after_waiting_fetches_are_answered(own_brokers: Factory, number: signal.Signals) -> None:
+@pytest.fixture
+def hangup() -> Iterator[Callable[[signal.Handlers], None]]:
+    """Has the brokers that are started from now on begin with this disposition of SIGHUP."""
+    before = signal.getsignal(signal.SIGHUP)
+    yield lambda disposition: signal.signal(signal.SIGHUP, disposition) and None
+    signal.signal(signal.SIGHUP, before)
+
+
+def test_it_goes_on_where_a_hangup_is_ignored(own_brokers: Factory, hangup: Callable[[signal.Handlers], None]) -> None:
+    """As nohup has it."""
+    hangup(signal.SIG_IGN)
+    broker = own_brokers()
+    os.kill(broker.pid, signal.SIGHUP)
+    with connected(broker) as connection:
+        assert connection.api_versions().error == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_stops_it_after_waiting_fetches_are_answered(
+    own_brokers: Factory, hangup: Callable[[signal.Handlers], None], number: signal.Signals
+) -> None:
+    hangup(signal.SIG_DFL)
     broker = own_brokers()
     ConfluentAdmin(broker.bootstrap).create_topic("quiet")
     with connected(broker) as waiting, connected(broker) as other:
@@ -126,14 +146,16 @@ def test_a_taken_port_is_refused(own_brokers: Factory, tmp_path: Path) -> None:
         (["--set", "num.partitions=0"], ["num.partitions", "0"]),
         (["--set", "num.partitions"], ["num.partitions"]),
         (["--listen", "nowhere"], ["nowhere"]),
+        (["--set", "listeners=A://localhost:0"], ["listener.security.protocol.map", "A"]),
+        (["--set", "advertised.listeners=PLAINTEXT://0.0.0.0:9092"], ["advertised.listeners", "PLAINTEXT"]),
         (["/no/such/server.properties"], ["/no/such/server.properties"]),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(arguments: Sequence[str], words: Sequence[str], tmp_path: Path) -> None:
-    listen = [] if "--listen" in arguments else ["--listen", "127.0.0.1:0"]
+    listen = [] if "listen" in "".join(arguments[:2]) else ["--listen", "127.0.0.1:0"]
     done = serve("--data-dir", tmp_path / "data", *listen, *arguments)
 
-    assert done.returncode != 0
+    assert done.returncode == 2
     assert done.stdout == ""
     assert_one_line(done.stderr, *words)
 

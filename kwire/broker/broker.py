@@ -115,6 +115,8 @@ class Broker:
 
     async def _run(self, task_status: trio.TaskStatus[tuple[Endpoint, ...]]) -> None:
         specs = endpoints.bound(self.config)
+        if self.config["advertised.listeners"]:  # what is wrong with them is said before the logs are loaded
+            endpoints.advertised(self.config, specs, {spec.name: spec.port for spec in specs}, self.ports.host_name)
         try:
             cluster_id = await self.logs.lock()
         except LogDirError as error:

@@ -28,29 +28,36 @@ STOP_WITHIN_S = 3.0
 _MANY = 500
 """New partitions that are worth it."""
 
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
 
 def run(config: BrokerConfig, log_level: str = "warning") -> int:
-    """Serves until SIGTERM or SIGINT; returns the process's exit code: 0, or 1 where the broker could not start, or
-    lost its last log dir."""
+    """Serves until SIGTERM, SIGINT or SIGHUP; returns the process's exit code: 0, 2 where its configuration is wrong,
+    or 1 where the broker could not start, or lost its last log dir."""
     logs.configure(log_level)
     for warning in config.warnings:
         logger.warning("%s", warning)
     # Outside the receiver's life a signal is only noted: one before it ends the broker as soon as it runs, and a second
     # one, at whatever moment, does not cut a clean stop short.
     noted: list[int] = []
-    for number in _STOP_SIGNALS:
+    stop_signals = _stop_signals()
+    for number in stop_signals:
         signal.signal(number, lambda received, frame: noted.append(received))
     _raise_descriptor_limit()
     failures: list[BaseException] = []
     try:
-        trio.run(_serve, config, _ports(config), noted)
+        trio.run(_serve, config, _ports(config), stop_signals, noted)
     except* (StartError, ConfigError, LogDirsFailed) as group:
         failures += _leaves(group)
     for failure in failures:
         print(f"kwire: {failure}", file=sys.stderr)
-    return 1 if failures else 0
+    if not failures:
+        return 0
+    return 2 if all(isinstance(failure, ConfigError) for failure in failures) else 1
+
+
+def _stop_signals() -> list[signal.Signals]:
+    """SIGHUP, which a terminal sends that is closed, is none where whoever started the broker (nohup) ignores it."""
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGTERM, signal.SIGINT] + ([] if ignored else [signal.SIGHUP])
 
 
 def _raise_descriptor_limit() -> None:
@@ -75,9 +82,11 @@ def _ports(config: BrokerConfig) -> Ports:
     )
 
 
-async def _serve(config: BrokerConfig, ports: Ports, noted: Sequence[int]) -> None:
+async def _serve(
+    config: BrokerConfig, ports: Ports, stop_signals: Sequence[signal.Signals], noted: Sequence[int]
+) -> None:
     broker = Broker(config, ports)
-    with trio.open_signal_receiver(*_STOP_SIGNALS) as signals:
+    with trio.open_signal_receiver(*stop_signals) as signals:
         async with trio.open_nursery() as nursery:
             starting = trio.CancelScope()
             nursery.start_soon(_stop_on_signal, broker, starting, signals, noted)

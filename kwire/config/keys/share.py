@@ -69,7 +69,7 @@ KEYS = (
         "org.apache.kafka.server.share.persister.DefaultStatePersister", LATER, MEDIUM, READ_ONLY, None,
         "Class that keeps the state of share groups.", internal=True),
     ConfigKey("share.coordinator.threads", INT, 1, MOOT, MEDIUM, READ_ONLY, at_least(1),
-        "Threads of Apache Kafka's share coordinator; kwire's runs on the event loop."),
+        "Threads of Apache Kafka's share coordinator; kwire has none yet."),
     ConfigKey("share.coordinator.append.linger.ms", INT, -1, LATER, MEDIUM, READ_ONLY, at_least(-1),
         "How long writes of the share coordinator wait for company; -1: as the load suggests."),
     ConfigKey("share.coordinator.cached.buffer.max.bytes", INT, 1048588, LATER, MEDIUM, CLUSTER_WIDE,
@@ -98,5 +98,5 @@ KEYS = (
     ConfigKey("share.coordinator.state.topic.prune.interval.ms", INT, 300000, LATER, LOW, READ_ONLY, at_least(1),
         "How often records that are no longer needed leave __share_group_state.", internal=True),
     ConfigKey("share.fetch.purgatory.purge.interval.requests", INT, 1000, MOOT, MEDIUM, READ_ONLY, None,
-        "Clean-up interval of waiting share fetches in Apache Kafka; kwire drops them as they finish."),
+        "Clean-up interval of waiting share fetches in Apache Kafka; kwire has none yet."),
 )

@@ -113,7 +113,7 @@ class Appends:
                 if not self.done:
                     self.stuck = True
                     return
-                self.refusals[index] = error
+                self.refusals[index] = error.with_traceback(None)  # which would keep this call, and all its records
                 values += (index, 0, -1, -1, log.log_start_offset, between)
             else:
                 values += (index, 0, info.first_offset, info.log_append_time, info.log_start_offset, between)

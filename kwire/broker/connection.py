@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from kwire.broker.context import RequestRefused
-from kwire.broker.dispatch import LARGE_FRAME, PRODUCE, Call, Parts, understand, understand_aside
+from kwire.broker.dispatch import LARGE_FRAME, Call, Parts, understand, understand_aside
 from kwire.broker.exchange import FLUSH_BYTES, Exchange
 from kwire.broker.parked import Parked
 from kwire.broker.session import Session
@@ -139,9 +139,9 @@ class Connection:
         if exchange.call is not None:
             await self._handle(exchange.call, spawn)
         while requests:
-            if len(requests[0]) > LARGE_FRAME and requests[0][:2] != PRODUCE:
+            if len(requests[0]) > LARGE_FRAME:
                 # Neither it nor its frame is kept here by a name: they are to go with the answer.
-                await self._handle(await understand_aside(self._broker, self._session, requests.popleft()), spawn)
+                await self._handle(await self._understand_aside(requests.popleft()), spawn)
             else:
                 await self._handle(understand(self._broker, self._session, requests.popleft()), spawn)
             if turn is not None:
@@ -156,6 +156,11 @@ class Connection:
         exchange.busy = False
         if self._memory.limited:
             await self._account()
+
+    async def _understand_aside(self, frame: memoryview) -> Call:
+        call = await understand_aside(self._broker, self._session, frame)
+        self._exchange.learn(call, frame)
+        return call
 
     async def _account(self) -> None:
         """Takes room for a request that is arriving before more of it is read, and gives it back after it.

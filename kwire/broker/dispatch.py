@@ -102,10 +102,7 @@ class Call(RequestContext):
 
 
 LARGE_FRAME: Final = 1 << 20
-"""To decode a larger one takes long, but for a Produce, of which most are records: these are not decoded."""
-
-PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
-"""How a frame begins that is one."""
+"""To decode a larger one may take long: a Produce, too, may be millions of topics without records."""
 
 
 async def understand_aside(broker: Broker, session: Session, frame: memoryview) -> Call:

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from kwire.broker.context import RequestRefused
-from kwire.broker.dispatch import LARGE_FRAME, PRODUCE, Call, Parts, understand
+from kwire.broker.dispatch import LARGE_FRAME, Call, Parts, understand
 from kwire.broker.frames import FrameReader
 from kwire.broker.parked import Parked, Waiting
 from kwire.broker.session import Session
@@ -133,13 +133,16 @@ class Exchange:
         while self.call is not None or requests:
             if self.call is not None:
                 wanted = self._step()
-            elif self._stream.held_up or (len(requests[0]) > LARGE_FRAME and requests[0][:2] != PRODUCE):
+            elif self._stream.held_up:
                 return self.after_answers(Next.LEAVE)  # the task does no more than is taken
             else:
                 frame = requests.popleft()
                 found = broker.templates.find(self._shapes, frame) if self._shapes else None
                 if found is not None and self._answer_as_before(frame, *found):
                     wanted = self._step()
+                elif len(frame) > LARGE_FRAME:
+                    requests.appendleft(frame)
+                    return self.after_answers(Next.LEAVE)  # it is decoded aside
                 else:
                     call = self.call = understand(broker, self._session, frame)
                     if (found is None or not found[0].settles) and call.api.templates is not None:
@@ -162,6 +165,11 @@ class Exchange:
             return self.after_answers(Next.LEAVE)
         self.busy = False
         return self.after_answers(Next.READ)
+
+    def learn(self, call: Call, frame: memoryview) -> None:
+        """Has a request that was understood be known by its template, if it can have one, when it comes again."""
+        if call.api.templates is not None:
+            self._shapes = self._broker.templates.learn(self._shapes, call, frame)
 
     def _answer_as_before(self, frame: memoryview, template: Template, correlation_id: int) -> bool:
         """Whether what is known of an earlier request sufficed to answer one, or to begin with it, and did."""

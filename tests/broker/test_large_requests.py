@@ -16,10 +16,14 @@ from kwire.broker.frames import LARGE
 from kwire.broker.receive_buffers import MOST_BUFFERS
 from kwire.ports.executor import InlineExecutor
 from kwire.ports.tcp import TcpTransport
+from kwire.protocol import codec
+from kwire.protocol.api_keys import ApiKey
 from kwire.protocol.codec.runtime import skip_tags
 from kwire.protocol.codec.varints import varint
 from kwire.protocol.errors import ErrorCode
+from kwire.protocol.headers import RequestHeader, encode_request_header
 from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kwire.protocol.messages.produce import ProduceRequest, TopicProduceData
 from tests.broker.at_once import connected
 from tests.broker.raw_produce import Producer, batch, request
 from tests.broker.scene import HOST, PORT, Scene, running
@@ -144,7 +148,7 @@ async def test_what_sends_a_large_request_slowly_is_not_idle() -> None:
 async def test_a_large_request_is_decoded_aside(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But for a Produce, of whose records nothing is decoded."""
+    """A Produce, too, unless it is known: it may be millions of topics without records."""
     aside: list[object] = []
     run = InlineExecutor.run
 
@@ -156,9 +160,22 @@ async def test_a_large_request_is_decoded_aside(
     names = [f"{number:020}" for number in range(60_000)]
     async with running() as scene:
         await scene.create("plain", max_message_bytes="4000000")
+        await scene.create("last")
+        producer = Producer(scene)
+        empty = [TopicProduceData(topic_id=bytes(16))] * 70_000
+        nothing = ProduceRequest(acks=1, timeout_ms=1000, topic_data=empty)
+        header = encode_request_header(RequestHeader(ApiKey.PRODUCE, 13, 1, "c"))
         aside.clear()
+        assert len(await producer.send(header + codec.encode(nothing, 13))) == 1
+        assert aside.count(understand) == 1
+        for number in range(3):
+            assert len(await producer.send(request(scene, batch(2), number))) == 1
+        aside.clear()
+        assert len(await producer.send(request(scene, batch(1100, 1000), 7))) == 1
+        assert understand not in aside, "it is known by what it has in common with the small ones"
         assert (await scene.produce("plain", *[b"v" * 1000] * 1100)).error_code == 0
-        assert understand not in aside
+        assert aside.count(understand) == 1
+        aside.clear()
         for few in False, True, False:
             topics = [MetadataRequestTopic(name=name) for name in (names[:10] if few else names)]
             response = await scene.call(MetadataRequest(topics=topics, allow_auto_topic_creation=False))

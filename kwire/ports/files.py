@@ -13,7 +13,7 @@ Buffer = bytes | bytearray | memoryview
 
 
 class File(Protocol):
-    """An open file. Offsets and sizes are bytes. Every method may raise OSError."""
+    """An open file, to which there may be weak references. Offsets and sizes are bytes. Methods may raise OSError."""
 
     path: str
 

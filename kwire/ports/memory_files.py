@@ -32,7 +32,7 @@ class _Node:
 class MemoryFile:
     """An open file of a `MemoryFileSystem`."""
 
-    __slots__ = ("_closed", "_files", "_node", "path")
+    __slots__ = ("__weakref__", "_closed", "_files", "_node", "path")
 
     def __init__(self, files: MemoryFileSystem, path: str, node: _Node) -> None:
         self.path = path

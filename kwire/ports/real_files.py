@@ -88,7 +88,7 @@ def _sync_file_range() -> Callable[[int, int, int, int], int] | None:
 class PosixFile:
     """An open file and its descriptor."""
 
-    __slots__ = ("_ahead", "_descriptor", "_front_to_back", "_sent", "path")
+    __slots__ = ("__weakref__", "_ahead", "_descriptor", "_front_to_back", "_sent", "path")
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path

@@ -2,13 +2,17 @@
 these as have room in INDEX_BYTES.
 
 Dropping a segment's file only forgets a reference. A `FileSlice` that waits to be sent has its own, and the descriptor
-closes with the last one: no slice ever meets a descriptor number that means another file by now.
+closes with the last one: no slice ever meets a descriptor number that means another file by now. Until then the segment
+finds its file again.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from typing import Protocol
+from weakref import WeakValueDictionary
+
+from kwire.ports.files import File
 
 INDEX_BYTES = 32 * 1024 * 1024
 """What the indexes of sealed segments take in memory, all together, but for a few that were loaded since the last look:
@@ -38,13 +42,15 @@ class Openable(Protocol):
 class OpenFiles:
     """Those open now, in the order of their opening; the second-chance algorithm picks who is dropped."""
 
-    __slots__ = ("_limit", "_open", "_until_look")
+    __slots__ = ("_dropped", "_limit", "_open", "_until_look")
 
     def __init__(self, limit: int = 512) -> None:
         self._limit = limit
         self._until_look = _LOOK_EVERY
         self._open: OrderedDict[int, Openable] = OrderedDict()
         """By identity."""
+        self._dropped: WeakValueDictionary[str, File] | None = None
+        """Files that were dropped, by path, as long as there is an answer to be sent from them. Seldom needed."""
 
     def __len__(self) -> int:
         return len(self._open)
@@ -81,6 +87,19 @@ class OpenFiles:
             left -= segment.index_bytes
             if left < 0 and segment is not needed:
                 segment.drop_indexes()
+
+    def dropped(self, file: File) -> None:
+        """Notes a file that its segment lets go of."""
+        if self._dropped is None:
+            self._dropped = WeakValueDictionary()
+        self._dropped[file.path] = file
+
+    def still_sent(self, path: str) -> File | None:
+        """The file of this path where it was dropped and is open all the same; it is noted no longer.
+
+        Opened once more for each of them, answers to clients that take them slowly would use up the descriptors.
+        """
+        return None if self._dropped is None else self._dropped.pop(path, None)
 
     def forget(self, gone: Openable) -> None:
         """Counts out one that was closed for good; nothing happens where it is not open."""

@@ -153,14 +153,17 @@ class Segment:
         """The log file, opened if need be."""
         file = self._file
         if file is None:
-            file = self._file = self.files.open(self.path(layout.LOG))
+            path = self.path(layout.LOG)
+            file = self._file = self.open_files.still_sent(path) or self.files.open(path)
             self.open_files.opened(self)
         self.used = True
         return file
 
     def drop_open(self) -> None:
         """Forgets the file and, of a sealed segment, the indexes; whoever still sends from the file keeps it open."""
-        self._file = None
+        if self._file is not None:
+            self.open_files.dropped(self._file)
+            self._file = None
         self.drop_indexes()
         if self.indexes is None:
             self._transactions = None
@@ -180,6 +183,7 @@ class Segment:
         """Lets go of everything open: the segment is closed or removed."""
         self.open_files.forget(self)
         self.drop_open()
+        self.open_files.still_sent(self.path(layout.LOG))  # what has that name next is another file
 
     def index_paths(self) -> list[str]:
         """The paths of the indexes that a segment with records has."""

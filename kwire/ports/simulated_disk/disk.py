@@ -20,7 +20,7 @@ from kwire.ports.simulated_disk.order import Order
 class SimulatedFile:
     """An open file of a `SimulatedDisk`. It refers to the content, not to the name."""
 
-    __slots__ = ("_closed", "_content", "_disk", "path")
+    __slots__ = ("__weakref__", "_closed", "_content", "_disk", "path")
 
     def __init__(self, disk: SimulatedDisk, path: str, content: Content) -> None:
         self.path = path

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import CorruptBatchError, InvalidBatch, RecordError
-from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.compression import DEFAULT_LIMIT, Compression, compress, zstd_bound
 from kwire.protocol.records.header import (
     CODEC_MASK,
@@ -23,8 +22,9 @@ from kwire.protocol.records.header import (
     read_header,
     seal,
 )
-from kwire.protocol.records.record import record_data, records_in, scan
+from kwire.protocol.records.record import record_data, scan
 from kwire.protocol.records.survey import survey
+from kwire.protocol.records.varint import encode_varint
 from kwire.storage.validated import (
     ValidatedBatch,
     as_it_is,
@@ -40,6 +40,9 @@ MOST_TOLD = 10_000
 """So many bad records of a batch are named: a small batch may unpack to millions."""
 
 _LARGE_WALK_RECORDS = 200
+_LARGE_WALK_PLAIN = 64 * 1024
+"""Its records may have tens of thousands of headers."""
+_LARGE_TO_COMPRESS = 4096
 _LARGE_WALK_COMPRESSED = 2048
 _LARGE_WALK_ZSTD = 256 * 1024
 """Unpacked. The other codecs make no more than some MB of what is not large packed; zstd makes 60."""
@@ -67,7 +70,9 @@ class PendingWalk:
         Compressed data counts as large early: how much it holds is known of zstd alone before it is unpacked.
         """
         header = self._header
-        if header.count > _LARGE_WALK_RECORDS:
+        if header.count > _LARGE_WALK_RECORDS or header.size > _LARGE_WALK_PLAIN:
+            return True
+        if header.size > _LARGE_TO_COMPRESS and self._target is not header.codec:
             return True
         if not header.attributes & CODEC_MASK:
             return False
@@ -179,35 +184,44 @@ class PendingWalk:
         level = _level(config, target)
         append_time = None if config.message_timestamp_type == "CreateTime" else self._now_ms
         _check_producer(header)
-        if as_built and header.base_timestamp >= NO_TIMESTAMP:
-            # The records are already what building the batch anew would make of them: only the codec differs.
-            records = compress(target, data, level)
-            attributes = header.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG) | target
-            rebuilt = header._replace(
-                base_offset=0,
-                batch_length=HEADER_SIZE - LOG_OVERHEAD + len(records),
-                attributes=attributes if append_time is None else attributes | LOG_APPEND_TIME_FLAG,
-                max_timestamp=max_timestamp if append_time is None else append_time,
-            )
-            batch = seal(rebuilt, records) + records
-        else:
-            numbered = [record._replace(offset=offset) for offset, record in enumerate(records_in(header, data))]
-            if numbered and numbered[0].timestamp < NO_TIMESTAMP:
-                raise InvalidBatch(ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid message timestamp {numbered[0].timestamp}")
-            batch = build_batch(
-                numbered,
-                compression=target,
-                level=level,
-                log_append_time=append_time,
-                producer_id=header.producer_id,
-                producer_epoch=header.producer_epoch,
-                base_sequence=header.base_sequence,
-                transactional=header.transactional,
-                control=header.control,
-            )
-        rebuilt = read_header(batch)
+        base_timestamp = header.base_timestamp
+        if not as_built or base_timestamp < NO_TIMESTAMP:
+            data, base_timestamp = _numbered(header, data)
+            if base_timestamp < NO_TIMESTAMP:
+                raise InvalidBatch(ErrorCode.UNKNOWN_SERVER_ERROR, f"Invalid message timestamp {base_timestamp}")
+        records = compress(target, data, level) if data else data
+        attributes = header.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG) | target
+        rebuilt = header._replace(
+            base_offset=0,
+            batch_length=HEADER_SIZE - LOG_OVERHEAD + len(records),
+            attributes=attributes if append_time is None else attributes | LOG_APPEND_TIME_FLAG,
+            last_offset_delta=header.count - 1,
+            base_timestamp=base_timestamp,
+            max_timestamp=max_timestamp if append_time is None else append_time,
+        )
         check_size(rebuilt.size, config)
-        return ValidatedBatch(rebuilt, (memoryview(batch)[PREFIX_SIZE:],), -1 if append_time is None else append_time)
+        batch = seal(rebuilt, records) + records
+        return ValidatedBatch(
+            read_header(batch), (memoryview(batch)[PREFIX_SIZE:],), -1 if append_time is None else append_time
+        )
+
+
+def _numbered(header: BatchHeader, data: bytes) -> tuple[bytes, int]:
+    """The records with the offsets 0, 1, 2, … and their timestamps counted from that of the first one, and that.
+
+    All else of them stays as it is, and nothing is made of it: a small batch may unpack to millions of headers.
+    """
+    numbered, parts = bytearray(), memoryview(data)
+    base_timestamp = NO_TIMESTAMP
+    for offset, (timestamp_delta, _, key_at, key_length, _, _, _, _, end) in enumerate(scan(data, header.count)):
+        timestamp = header.max_timestamp if header.log_append_time else header.base_timestamp + timestamp_delta
+        if not offset:
+            base_timestamp = timestamp
+        deltas = encode_varint(timestamp - base_timestamp) + encode_varint(offset)
+        start = b"\0" + deltas + encode_varint(max(key_length, -1))
+        numbered += encode_varint(len(start) + end - key_at) + start
+        numbered += parts[key_at:end]
+    return bytes(numbered), base_timestamp
 
 
 def _check_producer(header: BatchHeader) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kwire.ports.files import File
 from kwire.protocol.records.header import NO_LEADER_EPOCH
-from kwire.protocol.records.record import iter_records
+from kwire.protocol.records.record import iter_times
 from kwire.storage.batch_walk import headers
 from kwire.storage.segment import Segment
 from kwire.storage.time_index import NO_TIMESTAMP, TimestampOffset
@@ -110,9 +110,9 @@ def _first_not_older(segment: Segment, file: File, size: int, timestamp: int, of
     start = indexes.offsets.floor(max(indexes.times.floor(timestamp).offset, offset)).position
     for position, header in headers(file, start, size):
         if header.max_timestamp >= timestamp and header.last_offset >= offset:
-            for record in iter_records(file.pread(header.size, position)):
-                if record.timestamp >= timestamp and record.offset >= offset:
-                    return FoundOffset(record.timestamp, record.offset, header.leader_epoch)
+            for its_time, its_offset in iter_times(file.pread(header.size, position)):
+                if its_time >= timestamp and its_offset >= offset:
+                    return FoundOffset(its_time, its_offset, header.leader_epoch)
     return None
 
 
@@ -121,7 +121,7 @@ def _first_of_time(segment: Segment, file: File, size: int, timestamp: int, offs
     indexes = segment.indexes or segment.load_indexes(file)
     for position, header in headers(file, indexes.offsets.floor(offset).position, size):
         if header.max_timestamp == timestamp:
-            for record in iter_records(file.pread(header.size, position)):
-                if record.timestamp == timestamp:
-                    return FoundOffset(timestamp, record.offset, header.leader_epoch)
+            for its_time, its_offset in iter_times(file.pread(header.size, position)):
+                if its_time == timestamp:
+                    return FoundOffset(timestamp, its_offset, header.leader_epoch)
     return None

@@ -11,6 +11,7 @@ from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.crc import Buffer
 from kwire.protocol.records.header import HEADER_SIZE, crc_matches, read_header, seal, write_prefix
 from kwire.protocol.records.record import Record
+from kwire.protocol.records.varint import encode_varint
 from kwire.storage.record_walk import PendingWalk
 from kwire.storage.validated import Origin, ValidatedBatch
 from kwire.storage.validation import check, first_batch
@@ -44,6 +45,12 @@ def with_data(data: bytes, codec: Compression = Compression.NONE, count: int = 3
         batch_length=HEADER_SIZE - 12 + len(data), attributes=int(codec), count=count, last_offset_delta=count - 1
     )
     return seal(header, data) + data
+
+
+def many_headers(count: int, timestamp_delta: int = 0) -> bytes:
+    """One record that has nothing but headers, of two bytes each."""
+    body = b"\0" + encode_varint(timestamp_delta) + b"\0" + b"\x02k" + b"\1" + encode_varint(count) + b"\0\1" * count
+    return with_data(encode_varint(len(body)) + body, count=1)
 
 
 def timed(*timestamps: int, codec: Compression = Compression.NONE) -> bytes:

@@ -1,8 +1,13 @@
+import tracemalloc
+
 import pytest
 
+from kwire.ports.files import FileSlice
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.header import iter_batches
+from kwire.storage.open_files import OpenFiles
 
+from .produced import edited, many_headers
 from .support import T0, Place, append, end_transaction, idempotent, placed, read_all
 
 
@@ -78,6 +83,36 @@ async def test_a_read_stays_within_a_segment_and_the_next_one_follows():
     assert offsets(log.read(log.segments[1].base_offset, 1 << 20))[0] == log.segments[1].base_offset
     assert [offset for offset, _ in read_all(log)] == list(range(20))
     assert [offset for offset, _ in read_all(log, upto=13)] == list(range(12))
+
+
+async def test_a_file_that_is_still_sent_from_is_not_opened_again():
+    """Else clients that take their answers slowly would take up any number of descriptors."""
+    log = await log_of(10, segment_bytes=300)
+    first, second = log.segments[0], log.segments[1]
+    first.open_files = second.open_files = OpenFiles(1)
+    for segment in first, second:
+        segment.drop_open()
+    waiting = FileSlice(first.file, 0, 1)
+    assert second.file is not waiting.file
+    assert len(first.open_files) == 1
+    assert first.file is waiting.file
+    second.drop_open()
+    del waiting
+    assert second.file.pread(8, 0) == second.base_offset.to_bytes(8, "big")
+
+
+async def test_a_look_up_by_time_makes_nothing_of_headers():
+    log = Place().open()
+    sent = edited(many_headers(100_000), base_timestamp=T0, max_timestamp=T0)
+    await log.append_as_leader(sent, 0)
+    log.set_high_watermark(1)
+    tracemalloc.start()
+    try:
+        assert (await log.offset_for_timestamp(0)).offset == 0
+        assert (await log.max_timestamp_offset()).offset == 0
+        assert tracemalloc.get_traced_memory()[1] < 5 * len(sent)
+    finally:
+        tracemalloc.stop()
 
 
 async def test_offsets_that_do_not_exist_lead_to_the_next():

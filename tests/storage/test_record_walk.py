@@ -4,6 +4,7 @@ The expected codes and messages are what Apache Kafka 4.3.1 answered.
 """
 
 import random
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -19,7 +20,22 @@ from kwire.storage.validated import ValidatedBatch
 from kwire.storage.validation import check, first_batch
 
 from ..interpreter_lock import turns_during
-from .produced import COMPACT, DATA, MANY, NOW, OK, PLAIN, edited, no_key, records, refusal, stored, validate, with_data
+from .produced import (
+    COMPACT,
+    DATA,
+    MANY,
+    NOW,
+    OK,
+    PLAIN,
+    edited,
+    many_headers,
+    no_key,
+    records,
+    refusal,
+    stored,
+    validate,
+    with_data,
+)
 
 # Records that do not fit, found where the records are walked
 
@@ -113,7 +129,8 @@ def test_also_where_it_is_deleted_from_too() -> None:
         pytest.param(build_batch(records(10)), False, id="few"),
         pytest.param(build_batch(records(1000)), True, id="many"),
         pytest.param(build_batch(records(10), compression=Compression.ZSTD), False, id="few compressed"),
-        pytest.param(build_batch([Record(0, NOW, b"k", bytes(100_000), [])]), False, id="a long one"),
+        pytest.param(build_batch([Record(0, NOW, b"k", bytes(50_000), [])]), False, id="a long one"),
+        pytest.param(build_batch([Record(0, NOW, b"k", b"", [("", None)] * 40_000)]), True, id="one of many headers"),
         pytest.param(
             build_batch([Record(0, NOW, b"k", DATA * 300, [])], compression=Compression.SNAPPY),
             False,
@@ -144,6 +161,34 @@ def test_others_go_on_while_many_records_are_walked() -> None:
     pending = check(*first_batch(batch), replace(COMPACT, max_message_bytes=len(batch)), NOW)
     assert isinstance(pending, PendingWalk)
     assert turns_during(pending.run) > 20
+
+
+def test_others_go_on_while_many_headers_are_walked() -> None:
+    batch = many_headers(2_000_000)
+    for survey_first in True, False:  # which leaves a record with a long key to the walk
+        config = replace(COMPACT if survey_first else LogConfig(compression_type="gzip"), max_message_bytes=len(batch))
+        pending = check(*first_batch(batch), config, NOW)
+        assert isinstance(pending, PendingWalk)
+        assert turns_during(pending.run) > 20
+
+
+@pytest.mark.parametrize(("size", "large"), [(3000, False), (5000, True)])
+def test_to_compress_what_is_not_small_is_for_a_worker(size: int, large: bool) -> None:
+    sent = build_batch([Record(0, NOW, b"k", bytes(size), [])])
+    pending = check(*first_batch(sent), LogConfig(compression_type="gzip"), NOW)
+    assert isinstance(pending, PendingWalk)
+    assert pending.large is large
+
+
+def test_headers_take_no_more_memory_than_their_bytes() -> None:
+    """Where the batch is built anew: its first record has not the base timestamp."""
+    sent = many_headers(100_000, timestamp_delta=1)
+    tracemalloc.start()
+    try:
+        validate(sent, LogConfig(compression_type="gzip"), NOW)
+        assert tracemalloc.get_traced_memory()[1] < 5 * len(sent)
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_is_no_whole_frame_is_refused_at_once() -> None:

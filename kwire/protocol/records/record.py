@@ -17,6 +17,8 @@ from kwire.protocol.records.compression import DEFAULT_LIMIT, decompress
 from kwire.protocol.records.crc import Buffer
 from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import CODEC_MASK, HEADER_SIZE, MAGIC, BatchHeader, read_header
+from kwire.protocol.records.in_pieces import PIECE, in_pieces
+from kwire.protocol.records.skim import skim
 from kwire.protocol.records.varint import read_varint, read_varlong
 
 MIN_RECORD_SIZE: Final = 7
@@ -54,12 +56,33 @@ def iter_records(batch: Buffer, *, limit: int | None = None) -> Iterator[Record]
     other. CorruptBatchError where the records do not fit the batch; the records before the bad one have been yielded
     then.
     """
-    header = read_header(batch)
-    if header.magic != MAGIC or not HEADER_SIZE <= header.size <= len(batch):
-        raise CorruptBatchError(ErrorCode.CORRUPT_MESSAGE, "No whole record batch of format v2")
+    header = _header(batch)
     if header.count == 0:  # compaction may have removed all records: there may be no data at all to decompress
         return
     yield from records_in(header, record_data(batch, header, stored_limit(header) if limit is None else limit))
+
+
+def iter_times(batch: Buffer) -> Iterator[tuple[int, int]]:
+    """(timestamp, offset) of the records of a batch that was taken once, as `iter_records`.
+
+    Nothing is made of what they hold: a small batch may unpack to one record with millions of headers.
+    """
+    header = _header(batch)
+    if header.count == 0:
+        return
+    append_time = header.max_timestamp if header.log_append_time else None
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    for _, _, timestamp_delta, offset_delta, _, _ in skim(
+        record_data(batch, header, stored_limit(header)), header.count
+    ):
+        yield base_timestamp + timestamp_delta if append_time is None else append_time, base_offset + offset_delta
+
+
+def _header(batch: Buffer) -> BatchHeader:
+    header = read_header(batch)
+    if header.magic != MAGIC or not HEADER_SIZE <= header.size <= len(batch):
+        raise CorruptBatchError(ErrorCode.CORRUPT_MESSAGE, "No whole record batch of format v2")
+    return header
 
 
 def records_in(header: BatchHeader, data: bytes) -> Iterator[Record]:
@@ -158,6 +181,10 @@ def scan(data: bytes, count: int) -> Iterator[tuple[int, int, int, int, int, int
 
 def skip_headers(data: bytes, position: int, count: int) -> int:
     """Where `count` headers end that begin at `position`. CorruptBatchError or IndexError where they do not fit."""
+    return _skip_headers(data, position, count) if count <= PIECE else in_pieces(_skip_headers, data, position, count)
+
+
+def _skip_headers(data: bytes, position: int, count: int) -> int:
     for _ in range(count):
         length, position = read_varint(data, position)
         if length < 0:

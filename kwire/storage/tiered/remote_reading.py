@@ -11,7 +11,7 @@ from kwire.ports.transport import StreamClosed
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records.errors import CorruptBatchError
 from kwire.protocol.records.header import HEADER_SIZE, BatchHeader, read_header
-from kwire.protocol.records.record import iter_records
+from kwire.protocol.records.record import iter_times
 from kwire.remote.errors import RemoteStorageError
 from kwire.storage import layout
 from kwire.storage.batch_walk import plausible
@@ -114,7 +114,7 @@ class RemoteReader:
 
 def _first_in_batch(batch: bytes, timestamp: int, offset: int) -> tuple[int, int] | None:
     """(timestamp, offset). For a worker thread: the batch may have to be decompressed."""
-    for record in iter_records(batch):
-        if record.timestamp >= timestamp and record.offset >= offset:
-            return record.timestamp, record.offset
+    for its_time, its_offset in iter_times(batch):
+        if its_time >= timestamp and its_offset >= offset:
+            return its_time, its_offset
     return None

@@ -49,8 +49,11 @@ class OpenFiles:
         self._until_look = _LOOK_EVERY
         self._open: OrderedDict[int, Openable] = OrderedDict()
         """By identity."""
-        self._dropped: WeakValueDictionary[str, File] | None = None
-        """Files that were dropped, by path, as long as there is an answer to be sent from them. Seldom needed."""
+        self._dropped: WeakValueDictionary[int, File] | None = None
+        """Files that were dropped, by whose they are, as long as an answer is to be sent from them. Seldom needed.
+
+        By identity too: at the same path there may be another log's file by then, of a topic made anew or moved back.
+        """
 
     def __len__(self) -> int:
         return len(self._open)
@@ -88,19 +91,22 @@ class OpenFiles:
             if left < 0 and segment is not needed:
                 segment.drop_indexes()
 
-    def dropped(self, file: File) -> None:
-        """Notes a file that its segment lets go of."""
+    def dropped(self, by: Openable, file: File) -> None:
+        """Notes a file that somebody lets go of; he calls `forget` when he is closed for good."""
         if self._dropped is None:
             self._dropped = WeakValueDictionary()
-        self._dropped[file.path] = file
+        self._dropped[id(by)] = file
 
-    def still_sent(self, path: str) -> File | None:
-        """The file of this path where it was dropped and is open all the same; it is noted no longer.
+    def still_sent(self, by: Openable, path: str) -> File | None:
+        """The file that he let go of, where it is still open and of this path; it is noted no longer.
 
         Opened once more for each of them, answers to clients that take them slowly would use up the descriptors.
         """
-        return None if self._dropped is None else self._dropped.pop(path, None)
+        file = None if self._dropped is None else self._dropped.pop(id(by), None)
+        return file if file is not None and file.path == path else None
 
     def forget(self, gone: Openable) -> None:
         """Counts out one that was closed for good; nothing happens where it is not open."""
         self._open.pop(id(gone), None)
+        if self._dropped is not None:
+            self._dropped.pop(id(gone), None)

@@ -154,7 +154,7 @@ class Segment:
         file = self._file
         if file is None:
             path = self.path(layout.LOG)
-            file = self._file = self.open_files.still_sent(path) or self.files.open(path)
+            file = self._file = self.open_files.still_sent(self, path) or self.files.open(path)
             self.open_files.opened(self)
         self.used = True
         return file
@@ -162,7 +162,7 @@ class Segment:
     def drop_open(self) -> None:
         """Forgets the file and, of a sealed segment, the indexes; whoever still sends from the file keeps it open."""
         if self._file is not None:
-            self.open_files.dropped(self._file)
+            self.open_files.dropped(self, self._file)
             self._file = None
         self.drop_indexes()
         if self.indexes is None:
@@ -181,9 +181,8 @@ class Segment:
 
     def forget_open(self) -> None:
         """Lets go of everything open: the segment is closed or removed."""
-        self.open_files.forget(self)
         self.drop_open()
-        self.open_files.still_sent(self.path(layout.LOG))  # what has that name next is another file
+        self.open_files.forget(self)
 
     def index_paths(self) -> list[str]:
         """The paths of the indexes that a segment with records has."""

@@ -6,6 +6,7 @@ from kwire.ports.files import FileSlice
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.records.header import iter_batches
 from kwire.storage.open_files import OpenFiles
+from kwire.storage.segment import Segment
 
 from .produced import edited, many_headers
 from .support import T0, Place, append, end_transaction, idempotent, placed, read_all
@@ -99,6 +100,20 @@ async def test_a_file_that_is_still_sent_from_is_not_opened_again():
     second.drop_open()
     del waiting
     assert second.file.pread(8, 0) == second.base_offset.to_bytes(8, "big")
+
+
+async def test_what_is_sent_of_a_log_that_is_gone_is_not_taken_for_the_next_one_of_its_name():
+    """Its folder had another name already when it let go of what was open."""
+    log = await log_of(10, segment_bytes=300)
+    gone = log.segments[0]
+    waiting = FileSlice(gone.file, 0, 1)
+    gone.drop_open()
+    path, gone.dir = gone.dir, f"{gone.dir}-delete"
+    gone.forget_open()
+    following = Segment(
+        gone.files, gone.open_files, path, gone.base_offset, size=gone.size, created_ms=T0, index_interval=100
+    )
+    assert following.file is not waiting.file
 
 
 async def test_a_look_up_by_time_makes_nothing_of_headers():

@@ -14,12 +14,12 @@ from weakref import WeakValueDictionary
 
 from kwire.ports.files import File
 
-INDEX_BYTES = 32 * 1024 * 1024
+INDEX_BYTES = 24 * 1024 * 1024
 """What the indexes of sealed segments take in memory, all together, but for a few that were loaded since the last look:
 of a segment of 1 GiB it is 1.3 MB with the producers' default batches, and 5 with small ones."""
 
-_LOOK_EVERY = 8
-"""After so many openings and loads: a look goes through all that is open."""
+_LOOKED_AT = 64
+"""A look goes through all that is open: of these so many for each opening and load, on an average, and no more."""
 
 
 class Openable(Protocol):
@@ -46,7 +46,7 @@ class OpenFiles:
 
     def __init__(self, limit: int = 512) -> None:
         self._limit = limit
-        self._until_look = _LOOK_EVERY
+        self._until_look = 1
         self._open: OrderedDict[int, Openable] = OrderedDict()
         """By identity."""
         self._dropped: WeakValueDictionary[int, File] | None = None
@@ -84,7 +84,7 @@ class OpenFiles:
         self._until_look -= 1
         if self._until_look:
             return
-        self._until_look = _LOOK_EVERY
+        self._until_look = 1 + len(self._open) // _LOOKED_AT
         left = INDEX_BYTES
         for segment in reversed(self._open.values()):
             left -= segment.index_bytes

@@ -118,7 +118,6 @@ def test_forgetting():
 
 def test_of_the_indexes_as_many_are_kept_as_have_room(monkeypatch):
     monkeypatch.setattr(open_files, "INDEX_BYTES", 25)
-    monkeypatch.setattr(open_files, "_LOOK_EVERY", 1)
     pool = OpenFiles(10)
     things = [Thing(name) for name in "abcd"]
     for thing in things:
@@ -128,9 +127,32 @@ def test_of_the_indexes_as_many_are_kept_as_have_room(monkeypatch):
     assert all(thing.open for thing in things)
 
 
+def test_where_many_are_open_not_each_of_them_is_looked_at_for_each_newcomer(monkeypatch):
+    monkeypatch.setattr(open_files, "INDEX_BYTES", 100)
+    pool = OpenFiles(1000)
+    looked = 0
+
+    class Counting(Thing):
+        @property
+        def index_bytes(self):
+            nonlocal looked
+            looked += 1
+            return self.kept
+
+        @index_bytes.setter
+        def index_bytes(self, kept):
+            self.kept = kept
+
+    things = [Counting(number) for number in range(1000)]
+    for thing in things:
+        thing.index_bytes = 1
+        pool.opened(thing)
+        assert sum(each.kept for each in things) <= 100 + 1000 // 64
+    assert looked < 100 * len(things)
+
+
 def test_who_reads_his_indexes_keeps_them(monkeypatch):
     monkeypatch.setattr(open_files, "INDEX_BYTES", 25)
-    monkeypatch.setattr(open_files, "_LOOK_EVERY", 1)
     pool = OpenFiles(10)
     a, b, c = things = [Thing(name) for name in "abc"]
     for thing in things:
@@ -150,7 +172,6 @@ def test_who_reads_his_indexes_keeps_them(monkeypatch):
 
 def test_a_log_that_is_read_through_keeps_few_indexes(monkeypatch):
     monkeypatch.setattr(open_files, "INDEX_BYTES", 100)
-    monkeypatch.setattr(open_files, "_LOOK_EVERY", 1)
     place = Place(segment_bytes=300, index_interval_bytes=0)
     log = place.open()
     for number in range(60):

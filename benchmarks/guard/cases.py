@@ -17,9 +17,16 @@ import trio
 
 from benchmarks.client import connect
 from benchmarks.frames import decoded, encoded, received
+from benchmarks.group_coordinator import await_coordinator
 from benchmarks.loads import create_topic
 from kwire.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from kwire.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kwire.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from kwire.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from kwire.protocol.records.builder import build_batch
 from kwire.protocol.records.compression import Compression
@@ -33,8 +40,9 @@ Costs = dict[str, float]
 
 REQUESTS = 500
 _TOPIC = "counted"
-_NAMING = 12
-"""The newest version of both APIs that names topics; those after it have ids, which Java's clients send."""
+_NAMING: dict[type[Message], int] = {ProduceRequest: 12, FetchRequest: 12, OffsetCommitRequest: 9}
+"""The newest version of each API that names topics; those after it have ids, which Java's clients send."""
+_ANSWERS = {ProduceRequest: ProduceResponse, FetchRequest: FetchResponse, OffsetCommitRequest: OffsetCommitResponse}
 _PATIENCE_S = 60.0
 _NEVER_MS = 24 * 3_600_000
 _CHORES = (
@@ -63,6 +71,8 @@ class Case:
     """A request of another connection that waits for this one, made likewise; what it costs is counted too."""
     newest: bool = False
     """Whether it has the newest version that there is, instead of one that names topics."""
+    commits: bool = False
+    """Whether it is for a group's coordinator."""
 
 
 def batch(records: int, compression: Compression = Compression.NONE) -> bytes:
@@ -127,6 +137,17 @@ def fetch_next(*, session: bool) -> Callable[[int, int], Message]:
     return request
 
 
+def commit(partitions: int) -> Callable[[int, int], Message]:
+    """A consumer's without a group of members, to which it would have to send heartbeats."""
+
+    def request(number: int, session: int) -> Message:
+        told = [OffsetCommitRequestPartition(partition_index=at, committed_offset=number) for at in range(partitions)]
+        topics = [OffsetCommitRequestTopic(name=_TOPIC, partitions=told)]
+        return OffsetCommitRequest(group_id=_TOPIC, topics=topics)
+
+    return request
+
+
 CASES = (
     Case("produce one record", produce(ONE)),
     Case("produce 16 KiB", produce(MANY)),
@@ -148,6 +169,8 @@ CASES = (
         waiting=fetch_next(session=True),
         newest=True,
     ),
+    Case("commit an offset", commit(1), commits=True),
+    Case("commit an offset of each of 10 partitions", commit(10), partitions=10, commits=True),
 )
 
 
@@ -195,7 +218,7 @@ class _Client:
         self._number += 1
 
     def _ask(self, request: Message) -> None:
-        assert isinstance(request, ProduceRequest | FetchRequest)
+        assert isinstance(request, ProduceRequest | FetchRequest | OffsetCommitRequest)
         self._asked = request
         for topic in request.topic_data if isinstance(request, ProduceRequest) else request.topics:
             topic.topic_id = self._topic_id
@@ -204,12 +227,11 @@ class _Client:
     @property
     def _version(self) -> int:
         """Of what was asked last."""
-        return self._asked.max_version if self._newest else _NAMING
+        return self._asked.max_version if self._newest else _NAMING[type(self._asked)]
 
     def answer(self) -> Message:
         """Waits for the answer to what was asked, which has no error."""
-        response_type = ProduceResponse if isinstance(self._asked, ProduceRequest) else FetchResponse
-        response: ProduceResponse | FetchResponse = decoded(response_type, self._version, received(self._socket))
+        response = decoded(_ANSWERS[type(self._asked)], self._version, received(self._socket))
         if _errors(response) or (isinstance(response, ProduceResponse) and not self._is_new(response)):
             raise RuntimeError(f"not taken: {response}")
         return response
@@ -226,8 +248,11 @@ class _Client:
 def _errors(response: Message) -> list[int]:
     if isinstance(response, ProduceResponse):
         found = [each.error_code for topic in response.responses for each in topic.partition_responses]
-    else:
+    elif isinstance(response, FetchResponse):
         found = [each.error_code for topic in response.responses for each in topic.partitions] + [response.error_code]
+    else:
+        assert isinstance(response, OffsetCommitResponse)
+        found = [each.error_code for topic in response.topics for each in topic.partitions]
     return [error for error in found if error]
 
 
@@ -237,6 +262,8 @@ def measure(case: Case) -> Costs:
         with _Counted(counts) as broker:
             create_topic(broker.bootstrap, _TOPIC, case.partitions)
             topic_id = trio.run(_topic_id, broker.bootstrap)
+            if case.commits:
+                await_coordinator(broker.bootstrap)
             client = clients.enter_context(closing(_Client(broker, case.request, topic_id, newest=case.newest)))
             for _ in range(case.batches):
                 client.taken(produce(MANY)(0, 0))

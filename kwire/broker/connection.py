@@ -5,11 +5,12 @@ lets the next one start. All whole requests that one read brought are handled be
 leave in one write. Who reads also writes, except while a pipelined answer is awaited: then a second task (the drainer)
 writes, so that the reader may start what comes behind.
 
-A client that produces or fetches is served without its task as long as that need not wait (`kwire.ports.at_once`): the
-connection's exchange (`exchange.py`) is then a receiver of its stream. What needs the task is left to it as it stands:
+A client that produces, fetches or commits offsets is served without its task as long as that need not wait
+(`kwire.ports.at_once`): the connection's exchange (`exchange.py`) is then a receiver of its stream. What needs the task
+is left to it as it stands:
 
     run ── receive ──> work off what came        the last request was of an API that often waits
-     └──── attend                                it was a Produce or a Fetch:
+     └──── attend                                it was a Produce, a Fetch, a commit of offsets:
              received ──> advance ──> READ         answered, and so on
                             ├───────> WAIT         it stands still until its signal, or gives way; resumed ──> advance
                             └───────> LEAVE ──> run works off what is left

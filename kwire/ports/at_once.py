@@ -112,6 +112,26 @@ async def go_on(work: Coroutine[Any, Any, T]) -> T:
     return await _GoingOn(work)
 
 
+async def shielded(work: Coroutine[Any, Any, T]) -> T:
+    """Awaits a coroutine that is not to be cancelled with the task that awaits it.
+
+    Without a task there is none to be cancelled: a cancel scope, which takes several calls, is entered by a task alone.
+    """
+    result: T
+    while HERE.stepping:
+        try:
+            await _Stopping(work.send(None))
+        except StopIteration as ended:
+            result = ended.value
+            return result
+        except GeneratorExit:
+            work.close()
+            raise
+    with trio.CancelScope(shield=True):
+        result = await _GoingOn(work)
+    return result
+
+
 class _GoingOn(Generic[T]):
     """A coroutine that was begun may not be awaited as such."""
 

@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from kwire.ports.at_once import GIVES_WAY, NEEDS_TASK, Signal, give_way, go_on, needs_task, step
+from kwire.ports.at_once import GIVES_WAY, NEEDS_TASK, Signal, give_way, go_on, needs_task, shielded, step
 
 
 def result(work: Coroutine[Any, Any, object]) -> object:
@@ -348,3 +348,59 @@ async def test_a_signal_is_set_for_nobody_when_its_task_was_cancelled() -> None:
     signal.set()
     with trio.testing.assert_no_checkpoints():
         await signal.wait()
+
+
+def test_without_a_task_what_is_shielded_stops_as_it_would_and_enters_no_scope() -> None:
+    """A cancel scope can be entered by tasks alone."""
+    signal = Signal()
+
+    async def work() -> object:
+        await give_way()
+        return await wait_and_say(signal, "said")
+
+    standing = shielded(work())
+    assert step(standing) is GIVES_WAY
+    assert step(standing) is signal
+    signal.set()
+    assert result(standing) == "said"
+
+
+def test_what_is_shielded_is_closed_with_what_awaits_it() -> None:
+    closed = []
+
+    async def work() -> None:
+        try:
+            await needs_task()
+        finally:
+            closed.append("closed")
+
+    standing = shielded(work())
+    assert step(standing) is NEEDS_TASK
+    standing.close()
+    assert closed == ["closed"]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_what_is_shielded_is_done_to_its_end_though_its_task_is_cancelled(begun: bool) -> None:
+    event, done = trio.Event(), []
+
+    async def work() -> None:
+        await needs_task()
+        await event.wait()
+        done.append("all")
+
+    async def task() -> None:
+        standing = shielded(work())
+        if begun:
+            step(standing)
+        await go_on(standing)
+        await trio.lowlevel.checkpoint()
+        done.append("more")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(task)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+        await trio.lowlevel.cancel_shielded_checkpoint()
+        event.set()
+    assert done == ["all"]

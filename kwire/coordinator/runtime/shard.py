@@ -24,10 +24,11 @@ from kwire.coordinator.runtime.log import CoordinatorLog
 from kwire.coordinator.runtime.machine import RecordCodec, StateMachine
 from kwire.coordinator.runtime.outcome import Now, Outcome, Pending, Producer
 from kwire.coordinator.runtime.wakes import Wakes
+from kwire.ports.at_once import needs_task, shielded
 from kwire.ports.clock import Clock
 from kwire.ports.turns import Turn
 from kwire.protocol.errors import ErrorCode, KafkaError
-from kwire.protocol.records.builder import build_batch, encode_record
+from kwire.protocol.records.builder import build_batch, most_bytes
 from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.control import build_end_txn_marker, read_end_txn_marker
 from kwire.protocol.records.header import HEADER_SIZE, BatchHeader, iter_batches
@@ -216,6 +217,8 @@ class Shard(Generic[M]):
         A caller that is cancelled meanwhile undoes nothing. Raises what the operation raises and
         COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, REQUEST_TIMED_OUT, MESSAGE_TOO_LARGE.
         """
+        if self._busy:
+            await needs_task()  # to wait for its turn to append; before it has changed anything
         outcome = operation(self._usable(), self.now())
         deadline = trio.current_time() + self._write_timeout_s
         done = await self._submit(outcome, deadline) if outcome.writes else self._last_write(outcome)
@@ -261,10 +264,12 @@ class Shard(Generic[M]):
         """Returns when the append has been begun, or has not been begun by the deadline."""
         write = self._prepare(outcome)
         self._queue.append(write)
-        with trio.CancelScope(shield=True):  # others' writes may be among them
-            if not self._busy or await self._turn(write, deadline):
-                await self._append_from(write)
+        await shielded(self._begin(write, deadline))  # others' writes may be among those that are appended
         return write.done
+
+    async def _begin(self, write: _Write, deadline: float) -> None:
+        if not self._busy or await self._turn(write, deadline):
+            await self._append_from(write)
 
     async def _turn(self, write: _Write, deadline: float) -> bool:
         """Waits while somebody else appends; whether it is now for this write's caller to go on."""
@@ -300,7 +305,7 @@ class Shard(Generic[M]):
         number = timeline.begin()
         try:
             encoded = [self._codec.encode(record) for record in outcome.records]
-            size = HEADER_SIZE + sum(len(encode_record(1 << 40, 1 << 30, key, value)) for key, value in encoded)
+            size = HEADER_SIZE + sum([most_bytes(key, value) for key, value in encoded])
             if size > self.log.max_batch_bytes:
                 raise KafkaError(
                     ErrorCode.MESSAGE_TOO_LARGE,
@@ -406,6 +411,7 @@ class Shard(Generic[M]):
 async def _answer(pending: Pending[T], wakes: Wakes, deadline: float = inf) -> T | KafkaError:
     """Waits for the answer. REQUEST_TIMED_OUT at the deadline, if there is one."""
     if not pending.done:
+        await needs_task()
         event = trio.Event()
         pending.then(lambda: wakes.wake(event))
         with trio.move_on_at(deadline):

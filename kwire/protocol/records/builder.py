@@ -51,6 +51,25 @@ def encode_record(
     return encode_varint(len(body)) + body
 
 
+def most_bytes(key: bytes | None, value: bytes | None) -> int:
+    """What `encode_record` gives at most without headers, in a batch whose timestamps are less than 2**40 ms apart."""
+    body = _MOST_AROUND + _with_length(key) + _with_length(value)
+    return body + _varint_bytes(body)
+
+
+_MOST_AROUND = len(b"\x00" + encode_varint(1 << 40) + encode_varint(2**31 - 1) + encode_varint(0))
+"""Attributes, timestamp delta, offset delta, number of headers."""
+
+
+def _with_length(data: bytes | None) -> int:
+    return len(_NULL) if data is None else _varint_bytes(len(data)) + len(data)
+
+
+def _varint_bytes(number: int) -> int:
+    """Of one that is not negative: zigzag makes it one bit longer, and each byte holds seven."""
+    return number.bit_length() // 7 + 1
+
+
 def build_batch(
     records: Iterable[Record],
     *,

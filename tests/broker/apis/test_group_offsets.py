@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 import trio
 
+from kwire.broker.apis import offset_commit as api
 from kwire.cluster.leader_log import LeaderLog
+from kwire.coordinator.groups.offsets import commit as offset_commit
 from kwire.metadata.image import MetadataImage
+from kwire.ports.stepping import HERE
 from kwire.protocol.errors import ErrorCode, KafkaError
 from kwire.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from kwire.protocol.messages.offset_commit import (
@@ -56,6 +59,23 @@ async def fetched(scene: Scene, topics: dict[str, list[int]] | None = None, vers
         for topic in answer.topics
         for partition in topic.partitions
     }
+
+
+async def test_a_client_that_commits_again_and_again_needs_no_task(autojump_clock, monkeypatch) -> None:
+    stepped: list[bool] = []
+
+    def noting(machine, who, request, now):
+        stepped.append(HERE.stepping)
+        return offset_commit.commit(machine, who, request, now)
+
+    async with running() as scene:
+        await scene.create("topic", 1)
+        await find(scene)
+        monkeypatch.setattr(api, "commit", noting)
+        for offset in range(3):
+            assert await commit(scene, {("topic", 0): offset}) == [("topic", 0, 0)]
+        assert await fetched(scene) == {("topic", 0): 2}
+    assert stepped == [False, True, True]
 
 
 @pytest.mark.parametrize("require_stable", [False, True])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kwire.protocol.errors import ErrorCode
 from kwire.protocol.records import CorruptBatchError
 from kwire.protocol.records import record as record_module
-from kwire.protocol.records.builder import build_batch, encode_record
+from kwire.protocol.records.builder import build_batch, encode_record, most_bytes
 from kwire.protocol.records.compression import Compression
 from kwire.protocol.records.header import HEADER_SIZE, crc_matches, read_header, seal
 from kwire.protocol.records.record import MIN_RECORD_SIZE, Record, iter_records, scan
@@ -133,6 +133,11 @@ def test_the_empty_batch_that_compaction_leaves(codec: Compression) -> None:
 
 def test_smallest_record() -> None:
     assert len(encode_record(0, 0, None, None)) == MIN_RECORD_SIZE
+
+
+@given(*[st.none() | st.binary(max_size=300) | st.integers(0, 20_000).map(bytes)] * 2)
+def test_a_record_is_never_larger_than_it_is_said_to_be(key, value):
+    assert most_bytes(key, value) == len(encode_record(2**40 - 1, 2**31 - 1, key, value))
 
 
 def test_header_keys_that_are_not_utf8_are_read() -> None:

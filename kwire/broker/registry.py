@@ -132,7 +132,7 @@ APIS: tuple[Api, ...] = (
     Api(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, "add_offsets_to_txn", _transaction(Operation.WRITE)),
     Api(ApiKey.END_TXN, 0, 5, "end_txn", _transaction(Operation.WRITE)),
     Api(ApiKey.WRITE_TXN_MARKERS, 1, 2, "write_txn_markers", _cluster(Operation.CLUSTER_ACTION)),
-    Api(ApiKey.TXN_OFFSET_COMMIT, 0, 5, "txn_offset_commit", _transaction(Operation.WRITE), at_once=True),
+    Api(ApiKey.TXN_OFFSET_COMMIT, 0, 5, "txn_offset_commit", _transaction(Operation.WRITE)),
     Api(ApiKey.DESCRIBE_CONFIGS, 1, 4, "describe_configs", _topic(Operation.DESCRIBE_CONFIGS)),
     Api(ApiKey.ALTER_CONFIGS, 0, 2, "alter_configs", _topic(Operation.ALTER_CONFIGS)),
     Api(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, "alter_replica_log_dirs", _cluster(Operation.ALTER)),

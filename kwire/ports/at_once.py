@@ -120,7 +120,8 @@ async def shielded(work: Coroutine[Any, Any, T]) -> T:
     result: T
     while HERE.stepping:
         try:
-            await _Stopping(work.send(None))
+            reason: Any = work.send(None)  # what it must not stop with is for `step` to see to
+            await _Stopping(reason)
         except StopIteration as ended:
             result = ended.value
             return result
@@ -149,8 +150,8 @@ class _Stopping:
 
     __slots__ = ("_reason",)
 
-    def __init__(self, reason: Reason) -> None:
+    def __init__(self, reason: Any) -> None:
         self._reason = reason
 
-    def __await__(self) -> Generator[Reason, None, None]:
+    def __await__(self) -> Generator[Any, None, None]:
         yield self._reason

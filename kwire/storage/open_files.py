@@ -79,12 +79,17 @@ class OpenFiles:
             self._open.move_to_end(id(by))
         self._bound_indexes(by)
 
+    @property
+    def _pause(self) -> int:
+        """Openings and loads until the next look."""
+        return 1 + len(self._open) // _LOOKED_AT
+
     def _bound_indexes(self, needed: Openable) -> None:
         """Those keep their indexes that were opened last, or read them last."""
         self._until_look -= 1
         if self._until_look:
             return
-        self._until_look = 1 + len(self._open) // _LOOKED_AT
+        self._until_look = self._pause
         left = INDEX_BYTES
         for segment in reversed(self._open.values()):
             left -= segment.index_bytes
@@ -107,6 +112,7 @@ class OpenFiles:
 
     def forget(self, gone: Openable) -> None:
         """Counts out one that was closed for good; nothing happens where it is not open."""
-        self._open.pop(id(gone), None)
+        if self._open.pop(id(gone), None) is not None:
+            self._until_look = min(self._until_look, self._pause)
         if self._dropped is not None:
             self._dropped.pop(id(gone), None)

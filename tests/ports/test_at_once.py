@@ -365,6 +365,14 @@ def test_without_a_task_what_is_shielded_stops_as_it_would_and_enters_no_scope()
     assert result(standing) == "said"
 
 
+async def test_what_is_shielded_and_waits_without_a_task_is_told_of_and_taken_back() -> None:
+    event = trio.Event()
+    standing = shielded(event.wait())
+    with pytest.raises(RuntimeError, match="needs_task"):
+        step(standing)
+    assert event.statistics().tasks_waiting == 0
+
+
 def test_what_is_shielded_is_closed_with_what_awaits_it() -> None:
     closed = []
 

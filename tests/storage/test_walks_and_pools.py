@@ -151,6 +151,21 @@ def test_where_many_are_open_not_each_of_them_is_looked_at_for_each_newcomer(mon
     assert looked < 100 * len(things)
 
 
+def test_few_are_looked_at_often_though_there_were_many_before(monkeypatch):
+    monkeypatch.setattr(open_files, "INDEX_BYTES", 25)
+    pool = OpenFiles(1000)
+    before = [Thing(number) for number in range(641)]
+    for thing in before:
+        pool.opened(thing)
+    for thing in before:
+        pool.forget(thing)
+    things = [Thing(name) for name in "abcd"]
+    for thing in things:
+        thing.index_bytes = 10
+        pool.opened(thing)
+    assert [thing.index_bytes for thing in things] == [0, 0, 10, 10]
+
+
 def test_who_reads_his_indexes_keeps_them(monkeypatch):
     monkeypatch.setattr(open_files, "INDEX_BYTES", 25)
     pool = OpenFiles(10)

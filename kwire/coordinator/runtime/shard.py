@@ -214,7 +214,8 @@ class Shard(Generic[M]):
     async def write(self, operation: Callable[[M, Now], Outcome[T]]) -> T:
         """The operation's response, once what it writes is committed, and what it has seen of others' writes.
 
-        A caller that is cancelled meanwhile undoes nothing. Raises what the operation raises and
+        A caller that is cancelled meanwhile undoes nothing; one that stands still without a task amid the append and is
+        closed takes the write back, and those behind it have to try again. Raises what the operation raises and
         COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, REQUEST_TIMED_OUT, MESSAGE_TOO_LARGE.
         """
         if self._busy:
